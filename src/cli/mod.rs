@@ -1,9 +1,11 @@
 //! The top-level parser, the flags that all commands share, and the session that is made from these flags.
 
+mod chain;
 mod config;
 mod help;
 mod process;
 mod usage;
+mod values;
 
 use std::{
     env,
@@ -22,6 +24,7 @@ use clap::{
 use clap_complete::env::{CompleteEnv, Shells};
 
 pub use self::process::main;
+use self::values::{free_memory, parse_count, parse_seconds, parse_size};
 use crate::{
     commands::{Command, completions, serve},
     device::{Device, DeviceChoice},
@@ -50,6 +53,9 @@ use crate::{
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The commands before it in a chain.
+    #[arg(skip)]
+    steps: Vec<Command>,
     #[command(flatten)]
     shared: Shared,
     /// Messages about flags from the environment, for `--verbose`.
@@ -64,8 +70,8 @@ pub struct Cli {
 const MORE: &str = "\
 gpuproc COMMAND -h      shows the options used most
 gpuproc COMMAND --help  shows all options of a command
-gpuproc help SUBJECT    shows a chapter of the guide: volumes, zarr, pages,
-                        python, shell, scripts, scaling or speed
+gpuproc help SUBJECT    shows a chapter of the guide: chains, volumes, zarr,
+                        pages, python, shell, scripts, scaling or speed
 gpuproc --help          shows the exit codes and the shared options";
 
 const EXIT_CODES: &str = "\
@@ -90,8 +96,8 @@ GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line has precedence,
 then GPUPROC_DEVICE, then GPUPROC_FLAGS, then the file.
 
-gpuproc help SUBJECT shows a chapter of the guide: volumes, zarr, pages, python,
-shell, scripts, scaling or speed.";
+gpuproc help SUBJECT shows a chapter of the guide: chains, volumes, zarr, pages,
+python, shell, scripts, scaling or speed.";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -222,7 +228,7 @@ pub fn complete() -> Result<()> {
     let completed = shells
         .bin("gpuproc")
         .completer("gpuproc")
-        .try_complete(program::words(), env::current_dir().ok().as_deref());
+        .try_complete(chain::hide_steps(program::words()), env::current_dir().ok().as_deref());
     match completed {
         Ok(false) => Ok(()),
         Ok(true) => exit(0),
@@ -252,28 +258,46 @@ pub fn parse() -> Result<Cli> {
         parser.render_help().to_string().lines().for_each(print_line);
         exit(Kind::Usage.exit_code().into());
     }
+    let lines = chain::divide(&words);
+    if lines.len() > 1 {
+        let mut last = config::Line::default();
+        let matches = chain::parse(command, lines, &mut |command, words| {
+            last = config::with_flags(&parser, words)?;
+            let matches = help::arrange(command).try_get_matches_from(&last.words);
+            let names = last.origins.iter().map(|(name, _)| name.clone()).collect();
+            Ok((matches.or_else(|error| usage::exit(&parser, &error, &last))?, names))
+        })?;
+        let cli = Cli::from_steps(&matches).or_else(|error| usage::exit(&parser, &error, &last))?;
+        return Ok(cli.with_flags_of(last));
+    }
     let mut line = config::with_flags(&parser, words)?;
     // The parser takes the words, of which there may be many.
-    let error = match help::arrange(command())
+    match help::arrange(command())
         .try_get_matches_from(take(&mut line.words))
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
     {
-        Ok(cli) => {
-            let defaults = line.origins.into_iter().map(|(name, _)| name).collect();
-            return Ok(Cli { notes: line.notes, defaults, ..cli });
+        Ok(cli) => Ok(cli.with_flags_of(line)),
+        Err(error) => {
+            let words = without_help(program::words());
+            usage::exit(&parser, &error, &config::with_flags(&parser, words)?)
         }
-        Err(error) => error,
-    };
-    let line = config::with_flags(&parser, without_help(program::words()))?;
-    if usage::is_answer(&error) {
-        let written = standard::output().map(drop).and_then(|()| error.print());
-        written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
-        exit(0);
     }
-    let names: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
-    print_line(format_args!("error: {}", usage::one_line(&error, &line)));
-    print_line(usage::hint(&line, &names));
-    exit(error.exit_code());
+}
+
+impl Cli {
+    /// The command line with the flags of its steps, of which the last has the files.
+    fn from_steps(matches: &[ArgMatches]) -> Result<Self, clap::Error> {
+        let mut all: Vec<Self> =
+            matches.iter().map(Self::from_arg_matches).collect::<Result<_, _>>()?;
+        let last = all.pop().expect("a command line has a command");
+        Ok(Self { steps: all.into_iter().map(|step| step.command).collect(), ..last })
+    }
+
+    /// The same with notes about the flags from the environment in `line`.
+    fn with_flags_of(self, line: config::Line) -> Self {
+        let defaults = line.origins.into_iter().map(|(name, _)| name).collect();
+        Self { notes: line.notes, defaults, ..self }
+    }
 }
 
 /// Rewrites `gpuproc help blur` to `gpuproc blur --help`.
@@ -292,7 +316,8 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
 /// # Errors
 /// `Kind::Usage` for arguments that cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
-    run_with(Cli::try_parse_from(arguments).map_err(Error::usage)?)?.1
+    let words = arguments.into_iter().map(Into::into).collect();
+    run_with(Cli::from_steps(&job_matches(words)?).map_err(Error::usage)?)?.1
 }
 
 /// Runs the command and reports its timings. The device stays open, since the process is about to end.
@@ -335,16 +360,8 @@ fn cached_parser() -> MutexGuard<'static, clap::Command> {
 
 /// Runs the command line `words`, without the name of the program, on the device of `session`: a job of `serve`.
 fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
-    let line = std::iter::once("gpuproc".into()).chain(words);
-    let line = config::Line { words: line.collect(), ..config::Line::default() };
-    let wrong = |error: clap::Error| {
-        Error::usage(match error.kind() {
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing".into(),
-            _ if usage::is_answer(&error) => "a job cannot be --help or --version".into(),
-            _ => usage::one_line(&error, &line),
-        })
-    };
-    let matches = cached_parser().try_get_matches_from_mut(&line.words).map_err(wrong)?;
+    let all = job_matches(std::iter::once("gpuproc".into()).chain(words).collect())?;
+    let matches = all.last().expect("a command line has a command");
     let given = |matches: &ArgMatches, id| {
         matches.try_contains_id(id).is_ok_and(|is_present| is_present)
             && matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -352,13 +369,13 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let inner = matches.subcommand().map(|(_, inner)| inner);
     let flag = PROCESS_FLAGS
         .into_iter()
-        .find(|(id, _)| given(&matches, id) || inner.is_some_and(|inner| given(inner, id)));
+        .find(|(id, _)| given(matches, id) || inner.is_some_and(|inner| given(inner, id)));
     if let Some((_, flag)) = flag {
         return Err(Error::usage(format_args!(
             "{flag} cannot be set per job; pass it to gpuproc serve"
         )));
     }
-    let Cli { command: job, shared, .. } = Cli::from_arg_matches(&matches).map_err(wrong)?;
+    let Cli { command: job, steps, shared, .. } = Cli::from_steps(&all).map_err(Error::usage)?;
     if matches!(job, Command::Serve(_)) {
         return Err(Error::usage("a job cannot be gpuproc serve"));
     }
@@ -373,12 +390,44 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
         no_clobber: shared.no_clobber || session.no_clobber,
         defaults: Vec::new(),
     };
-    job.run(&session, command, run_line)
+    run_steps(job, steps, &session)
+}
+
+/// Parses `words`, which begin with the name of the program, without flags from the environment. Returns the flags of
+/// each step of a chain.
+fn job_matches(words: Vec<OsString>) -> Result<Vec<ArgMatches>> {
+    let parse = |parser: &mut clap::Command, words| {
+        let line = config::Line { words, ..config::Line::default() };
+        parser.try_get_matches_from_mut(&line.words).map_err(|error| {
+            Error::usage(match error.kind() {
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                    "a command is missing".into()
+                }
+                _ if usage::is_answer(&error) => "a job cannot be --help or --version".into(),
+                _ => usage::one_line(&error, &line),
+            })
+        })
+    };
+    let lines = chain::divide(&words);
+    if lines.len() == 1 {
+        return Ok(vec![parse(&mut cached_parser(), words)?]);
+    }
+    chain::parse(command, lines, &mut |mut parser, words| {
+        Ok((parse(&mut parser, words)?, Vec::new()))
+    })
+}
+
+/// Runs `job` on the results of `steps`, if there are any.
+fn run_steps(job: Command, steps: Vec<Command>, session: &Session) -> Result<()> {
+    match steps.is_empty() {
+        true => job.run(session, command, run_line),
+        false => job.run_after(steps, session),
+    }
 }
 
 /// Runs the command and reports its timings. Returns the device and the result of the command.
 fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
-    let Cli { command: job, mut shared, notes, defaults } = cli;
+    let Cli { command: job, steps, mut shared, notes, defaults } = cli;
     if has_restarted() {
         shared.device = DeviceChoice::Cpu;
     }
@@ -416,7 +465,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         defaults,
     };
     session.events.start(job.name());
-    let result = job.run(&session, command, run_line);
+    let result = run_steps(job, steps, &session);
     session.events.end(&result);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(print_line),
@@ -433,33 +482,6 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         None => {}
     }
     Ok((session.device, result))
-}
-
-/// Parses sizes such as `4G`, `512MiB` and `1000000`; K, M, G and T are powers of 1024.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let config = parse_size::Config::new().with_binary();
-    config.parse_size(text).map_err(|_| "expected a number of bytes such as 512M or 4G".into())
-}
-
-/// Parses numbers such as `100M`, `5k` and `1000000`; k, M and G are powers of 1000.
-fn parse_count(text: &str) -> Result<u64, String> {
-    let config = parse_size::Config::new().with_decimal();
-    config.parse_size(text).map_err(|_| "expected a whole number such as 4096 or 100M".into())
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let seconds = seconds.filter(|seconds| !seconds.is_zero());
-    seconds.ok_or_else(|| "expected a number of seconds greater than 0".into())
-}
-
-/// Half of the memory that is available now, in bytes; 4 GiB where that is unknown.
-fn free_memory() -> u64 {
-    let available = sysinfo::System::new().map(|mut system| {
-        system.refresh_memory();
-        system.available_memory() / 2
-    });
-    available.ok().filter(|&bytes| bytes > 0).unwrap_or(4 << 30)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The process of the program: parses, runs, reports, exits.
 
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 
 use anyhow::{Result, anyhow};
 
@@ -83,7 +83,7 @@ fn report_crashes() {
 fn run() -> Result<()> {
     super::complete()?;
     let cli = super::parse()?;
-    match panic::catch_unwind(|| memory::catch(|| super::run(cli))) {
+    match panic::catch_unwind(AssertUnwindSafe(|| memory::catch(|| super::run(cli)))) {
         Ok(result) => Ok(result?),
         Err(_) => Err(anyhow!("internal error, a bug in gpuproc; -v shows where it happened")),
     }

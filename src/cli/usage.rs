@@ -1,15 +1,36 @@
 //! Usage errors: clap's message as one line, and a hint where to read more.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, path::Path, process};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::config::Line;
-use crate::guide::CHAPTERS;
+use crate::{
+    engine::progress::print_line,
+    guide::CHAPTERS,
+    io::standard,
+    util::error::{Error, Result},
+};
 
 /// Whether `error` is the help or the version that the user has asked for, not a mistake.
 pub fn is_answer(error: &clap::Error) -> bool {
     !error.use_stderr()
+}
+
+/// Prints help, version or a usage error, and ends the process.
+///
+/// # Errors
+/// `Kind::Io` when help cannot be written.
+pub fn exit<T>(parser: &clap::Command, error: &clap::Error, line: &Line) -> Result<T> {
+    if is_answer(error) {
+        let written = standard::output().map(drop).and_then(|()| error.print());
+        written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
+        process::exit(0);
+    }
+    let names: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
+    print_line(format_args!("error: {}", one_line(error, line)));
+    print_line(hint(line, &names));
+    process::exit(error.exit_code());
 }
 
 /// The message of an error on one line, without `error: `.

@@ -4,10 +4,9 @@ use clap::ValueEnum;
 
 use super::{
     completions::values,
-    flags::{Choice, FilterArgs, PerAxis, choice_parser, parse_sigma},
+    flags::{Choice, FilterArgs, FilterCommand, PerAxis, choice_parser, parse_sigma},
 };
 use crate::{
-    engine::session::Session,
     kernels::{
         blur::{Blur, Edge, MAX_RADIUS, Method, Taps},
         channel_mask::{ChannelMask, ChannelName},
@@ -109,26 +108,20 @@ const CHANNELS: [Choice<ChannelName>; 5] = [
 const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
 
 /// Blurs one file or several.
-///
-/// # Errors
-/// When reading, blurring or writing fails; `Kind::Partial` when this concerns some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { files, blur } = args;
-    files.run(
-        &|source, axes| {
-            let filter = Box::new(blur.filter(axes)?);
-            if blur.channels.is_empty() {
-                return Ok(filter);
-            }
-            if axes == 3 {
-                return Err(Error::usage(format_args!(
-                    "{source}: --channels is for images; this is a volume"
-                )));
-            }
-            Ok(Box::new(ChannelMask { filter, channels: blur.channels.clone() }))
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |source, axes| {
+        let filter = Box::new(blur.filter(axes)?);
+        if blur.channels.is_empty() {
+            return Ok(filter);
+        }
+        if axes == 3 {
+            return Err(Error::usage(format_args!(
+                "{source}: --channels is for images; this is a volume"
+            )));
+        }
+        Ok(Box::new(ChannelMask { filter, channels: blur.channels.clone() }))
+    }))
 }
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {

@@ -1,7 +1,7 @@
 //! `gpuproc gradient`: the strength of edges.
 
-use super::flags::{FilterArgs, PerAxis, parse_sigma};
-use crate::{engine::session::Session, kernels::gradient::Gradient, util::error::Result};
+use super::flags::{FilterArgs, FilterCommand, PerAxis, parse_sigma};
+use crate::{kernels::gradient::Gradient, util::error::Result};
 
 /// Compute the gradient magnitude of images and volumes: the strength of edges.
 ///
@@ -34,18 +34,11 @@ Examples:
   gpuproc gradient photos/ -o edges/";
 
 /// Computes the gradient magnitude of one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { sigma, float, files } = args;
-    files.run(
-        &|_, axes| {
-            let expand = |sigma: &PerAxis<f64>| sigma.expand_to_three(axes, "--sigma", 0.0);
-            let sigma = sigma.as_ref().map(expand).transpose()?;
-            Ok(Box::new(Gradient { axes, sigma, is_float: float }))
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |_, axes| {
+        let expand = |sigma: &PerAxis<f64>| sigma.expand_to_three(axes, "--sigma", 0.0);
+        let sigma = sigma.as_ref().map(expand).transpose()?;
+        Ok(Box::new(Gradient { axes, sigma, is_float: float }))
+    }))
 }

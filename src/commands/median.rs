@@ -1,8 +1,7 @@
 //! `gpuproc median`: the median, or another percentile, of the samples around each sample.
 
-use super::flags::{FilterArgs, PerAxis};
+use super::flags::{FilterArgs, FilterCommand, PerAxis};
 use crate::{
-    engine::session::Session,
     kernels::median::Median,
     util::error::{Error, Result},
 };
@@ -39,19 +38,12 @@ fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
 }
 
 /// Filters one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { radius, percentile, files } = args;
-    files.run(
-        &|_, axes| {
-            let radii = radius.expand(axes, "--radius")?;
-            let radii = std::array::from_fn(|axis| radii.get(axis).copied().unwrap_or(0));
-            let wrong = |error: Error| error.context("--percentile");
-            Ok(Box::new(Median::new(percentile, radii).map_err(wrong)?))
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |_, axes| {
+        let radii = radius.expand(axes, "--radius")?;
+        let radii = std::array::from_fn(|axis| radii.get(axis).copied().unwrap_or(0));
+        let wrong = |error: Error| error.context("--percentile");
+        Ok(Box::new(Median::new(percentile, radii).map_err(wrong)?))
+    }))
 }

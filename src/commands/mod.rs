@@ -18,16 +18,30 @@ mod estimate;
 pub mod flags;
 mod table;
 
-use crate::{engine::session::Session, util::error::Result};
+use self::flags::{FilterCommand, Steps};
+use crate::{
+    engine::session::Session,
+    util::error::{Error, Result},
+};
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
-/// the module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`:
-/// `run` calls [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work.
-/// Otherwise, the device is opened while `run` reads its inputs.
+/// the module, the subcommand and the call of one command. A command that filters files has a function `filter`, which
+/// returns a [`FilterCommand`]. `no device`: the command opens no device. `later device`: it calls
+/// [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work. Otherwise, the
+/// device is opened while the command reads its inputs.
 macro_rules! commands {
+    (@run $module:ident, $args:expr, $session:ident, run($($input:expr),*)) => {
+        $module::run($args, $($input),*)
+    };
+    (@run $module:ident, $args:expr, $session:ident, filter($($input:expr),*)) => {
+        $module::filter($args, $($input),*)?.run(Steps::default(), $session)
+    };
     (
         |$session:ident, $parser:ident, $run_line:ident|
-        $($module:ident::$name:ident => run($($input:expr),*) $(, $when:ident device)?;)+
+        $(
+            $module:ident::$name:ident $(: filter($($own:expr),*))? $(=> run($($input:expr),*))?
+            $(, $when:ident device)?;
+        )+
     ) => {
         $(pub mod $module;)+
 
@@ -53,7 +67,23 @@ macro_rules! commands {
                 $run_line: serve::RunLine,
             ) -> Result<()> {
                 match self {
-                    $(Self::$name(args) => $module::run(*args, $($input),*),)+
+                    $(Self::$name(args) => commands!(
+                        @run $module, *args, $session $(, run($($input),*))? $(, filter($($own),*))?
+                    ),)+
+                }
+            }
+
+            /// The command as one that filters files.
+            ///
+            /// # Errors
+            /// When its flags contradict each other, and when it does something else.
+            fn into_filter(self, $session: &Session) -> Result<FilterCommand> {
+                match self {
+                    $($(Self::$name(args) => $module::filter(*args, $($own),*),)?)+
+                    other => {
+                        let name = other.name();
+                        Err(Error::usage(format_args!("`{name}` cannot be a step of a chain")))
+                    }
                 }
             }
 
@@ -83,19 +113,19 @@ macro_rules! commands {
 
 commands! {
     |session, parser, run_line|
-    blur::Blur => run(session), later device;
-    gradient::Gradient => run(session), later device;
+    blur::Blur: filter(), later device;
+    gradient::Gradient: filter(), later device;
     histogram::Histogram => run(session), later device;
-    label::Label => run(session), later device;
-    median::Median => run(session), later device;
+    label::Label: filter(session), later device;
+    median::Median: filter(), later device;
     mesh::Mesh => run(session), later device;
-    morph::Morph => run(session), later device;
-    project::Project => run(session), later device;
-    resize::Resize => run(session), later device;
+    morph::Morph: filter(), later device;
+    project::Project: filter(), later device;
+    resize::Resize: filter(), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
-    threshold::Threshold => run(session), later device;
-    unsharp::Unsharp => run(session), later device;
+    threshold::Threshold: filter(), later device;
+    unsharp::Unsharp: filter(), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     serve::Serve => run(session, run_line);
@@ -106,6 +136,22 @@ commands! {
 }
 
 impl Command {
+    /// Runs the command on the results of `steps`, each of which runs on the results of the one before.
+    ///
+    /// # Errors
+    /// Those of the commands.
+    pub fn run_after(self, steps: Vec<Self>, session: &Session) -> Result<()> {
+        let mut before = Steps::default();
+        for step in steps {
+            step.into_filter(session)?.add_to(&mut before);
+        }
+        match self {
+            Self::Histogram(args) => histogram::run(args.after(before), session),
+            Self::Mesh(args) => mesh::run(args.after(before), session),
+            filter => filter.into_filter(session)?.run(before, session),
+        }
+    }
+
     /// Whether the command may use all threads for its loops.
     pub fn needs_threads(&self) -> bool {
         !matches!(self, Self::Completions(_) | Self::Man(_))

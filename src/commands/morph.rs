@@ -1,8 +1,7 @@
 //! `gpuproc morph`: erosion, dilation, and operations that combine them.
 
-use super::flags::{Choice, FilterArgs, PerAxis, choice_parser};
+use super::flags::{Choice, FilterArgs, FilterCommand, PerAxis, choice_parser};
 use crate::{
-    engine::session::Session,
     kernels::morph::{ElementShape, Morph, Operation},
     util::error::{Error, Result},
 };
@@ -65,18 +64,11 @@ fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
 }
 
 /// Runs the operation on one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { op, radius, element, files } = args;
-    files.run(
-        &|_, axes| {
-            let radii = radius.expand_to_three(axes, "--radius", 0)?;
-            let wrong = |error: Error| error.context("--radius");
-            Ok(Box::new(Morph::new(op, element, radii).map_err(wrong)?))
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |_, axes| {
+        let radii = radius.expand_to_three(axes, "--radius", 0)?;
+        let wrong = |error: Error| error.context("--radius");
+        Ok(Box::new(Morph::new(op, element, radii).map_err(wrong)?))
+    }))
 }

@@ -2,9 +2,8 @@
 
 use clap::ValueEnum;
 
-use super::flags::FilterArgs;
+use super::flags::{FilterArgs, FilterCommand};
 use crate::{
-    engine::session::Session,
     kernels::project::{Method, Projection},
     util::error::{Error, Result},
 };
@@ -61,11 +60,7 @@ enum AxisArg {
 }
 
 /// Projects one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { method, axis, files } = args;
     let method = match method {
         MethodArg::Max => Method::Max,
@@ -74,13 +69,12 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         MethodArg::Sum => Method::Sum,
         MethodArg::Std => Method::Std,
     };
-    files.run(
-        &|source, axes| match axis.map_or(axes - 1, |axis| axis as usize) {
+    Ok(FilterCommand::new(files, move |source, axes| {
+        match axis.map_or(axes - 1, |axis| axis as usize) {
             axis if axis < axes => Ok(Box::new(Projection { method, axis })),
             _ => Err(Error::usage(format_args!(
                 "{source}: --axis z is for volumes; this is an image: use x or y"
             ))),
-        },
-        session,
-    )
+        }
+    }))
 }

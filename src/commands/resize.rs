@@ -2,9 +2,8 @@
 
 use clap::ValueEnum;
 
-use super::flags::FilterArgs;
+use super::flags::{FilterArgs, FilterCommand};
 use crate::{
-    engine::session::Session,
     kernels::resize::{Interpolation, Resize, Size},
     util::error::{Error, Result},
 };
@@ -84,11 +83,7 @@ enum FilterArg {
 }
 
 /// Resizes one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { size, filter, linear, no_shrink_on_load, files } = args;
     let shrink_on_load = !no_shrink_on_load;
     let filter = match filter {
@@ -103,15 +98,12 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         (_, Some(factors), _) => Size::Scale(factors),
         (.., max) => Size::Longest(max.unwrap_or(MAX_LENGTH)),
     };
-    files.run(
-        &|source, axes| match size {
-            Size::Exact([_, _, Some(_)]) if axes == 2 => Err(Error::usage(format_args!(
-                "{source}: --size has three sides, but this is an image: give WxH"
-            ))),
-            _ => Ok(Box::new(Resize { size: size.clone(), axes, filter, linear, shrink_on_load })),
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |source, axes| match size {
+        Size::Exact([_, _, Some(_)]) if axes == 2 => Err(Error::usage(format_args!(
+            "{source}: --size has three sides, but this is an image: give WxH"
+        ))),
+        _ => Ok(Box::new(Resize { size: size.clone(), axes, filter, linear, shrink_on_load })),
+    }))
 }
 
 fn parse_length(text: &str) -> Result<usize, String> {

@@ -1,10 +1,10 @@
 //! `gpuproc threshold`: samples above and below a value.
 
-use super::flags::{self, FilterArgs, PerAxis, choice_parser, parse_sigma};
+use super::flags::{self, FilterArgs, FilterCommand, PerAxis, choice_parser, parse_sigma};
 use crate::{
-    engine::session::Session,
     kernels::{
         blur::MAX_RADIUS,
+        filter::Filter,
         hysteresis::Hysteresis,
         local_threshold::{LocalMethod, LocalThreshold},
         threshold::{Classify, Threshold},
@@ -137,17 +137,22 @@ impl LocalArgs {
 /// Divides the samples of one file or several.
 ///
 /// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+/// When `--value` is not a list of ascending numbers.
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { choice, local: parameters, mut files } = args;
     let Choice { value, classes, local, hysteresis, .. } = choice;
     files.makes_classes = true;
     if let Some(method) = local {
-        return files.run(&|_, axes| Ok(Box::new(parameters.filter(method, axes)?)), session);
+        let make = move |_: &_, axes| -> Result<Box<dyn Filter>> {
+            Ok(Box::new(parameters.filter(method, axes)?))
+        };
+        return Ok(FilterCommand::new(files, make));
     }
     if let Some(thresholds) = hysteresis {
-        return files.run(&|_, _| Ok(Box::new(Hysteresis::new(thresholds))), session);
+        let make = move |_: &_, _| -> Result<Box<dyn Filter>> {
+            Ok(Box::new(Hysteresis::new(thresholds)))
+        };
+        return Ok(FilterCommand::new(files, make));
     }
     let threshold = match (&value[..], classes) {
         ([], classes) => Threshold::Otsu(classes.map_or(1, |classes| usize::from(classes) - 1)),
@@ -156,5 +161,5 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         }
         _ => return Err(Error::usage("--value: expected 1 to 255 ascending numbers")),
     };
-    files.run(&|_, _| Ok(Box::new(Classify::from(threshold.clone()))), session)
+    Ok(FilterCommand::new(files, move |_, _| Ok(Box::new(Classify::from(threshold.clone())))))
 }

@@ -1,7 +1,7 @@
 //! `gpuproc unsharp`: sharpening by an unsharp mask.
 
-use super::flags::{FilterArgs, PerAxis, parse_sigma};
-use crate::{engine::session::Session, kernels::unsharp::Unsharp, util::error::Result};
+use super::flags::{FilterArgs, FilterCommand, PerAxis, parse_sigma};
+use crate::{kernels::unsharp::Unsharp, util::error::Result};
 
 /// Sharpen images and volumes by an unsharp mask.
 ///
@@ -46,17 +46,10 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
 }
 
 /// Sharpens one file or several.
-///
-/// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { sigma, amount, threshold, files } = args;
-    files.run(
-        &|_, axes| {
-            let sigma = sigma.expand_to_three(axes, "--sigma", 0.0)?;
-            Ok(Box::new(Unsharp { sigma, amount, threshold }))
-        },
-        session,
-    )
+    Ok(FilterCommand::new(files, move |_, axes| {
+        let sigma = sigma.expand_to_three(axes, "--sigma", 0.0)?;
+        Ok(Box::new(Unsharp { sigma, amount, threshold }))
+    }))
 }

@@ -73,6 +73,15 @@ pub struct GridType {
     pub dtype: Dtype,
 }
 
+impl GridType {
+    /// Bytes of all samples, or `u64::MAX` if there are more.
+    pub fn bytes(self) -> u64 {
+        let dims = self.shape.dims.iter().map(|&dim| dim as u64);
+        let pixel = (self.shape.channels * self.dtype.size()) as u64;
+        dims.fold(pixel, u64::saturating_mul)
+    }
+}
+
 /// The size of a [`Grid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -216,6 +216,11 @@ impl Device {
         Ok(output.expect("set by the last call"))
     }
 
+    /// Runs `work` and records how long it took, as the stage `stage`.
+    pub fn time<T>(&self, stage: &str, work: impl FnOnce() -> T) -> T {
+        self.timings.time(stage, work)
+    }
+
     /// Calls `run` with the context of a GPU, or with `None` for the CPU. If a GPU fails under [`DeviceChoice::Auto`],
     /// calls it again with `None`.
     fn run_on_any(

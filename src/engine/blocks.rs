@@ -10,13 +10,12 @@ use std::{
 
 use crate::{
     data::{
-        blocks::{Span, Split},
+        blocks::Span,
         grid::{Alpha, Grid, Shape},
         samples::Samples,
     },
     engine::session::Session,
     io::{reader::Reader, volume::VolumeFile},
-    kernels::filter::{Block, Filter},
     util::{
         error::{Error, Kind, Result},
         memory,
@@ -204,76 +203,6 @@ fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Sam
     all.ok_or_else(|| Error::bad_input(format_args!("{}: no samples", source.name)))
 }
 
-/// Division of a result among processes and blocks.
-#[derive(Clone, Debug)]
-pub struct Division {
-    /// Rows or slices of the result to compute.
-    pub own: Range<usize>,
-    /// Rows or slices of the whole result.
-    pub length: usize,
-    /// Rows or slices of the input in a block.
-    pub block: usize,
-}
-
-/// Filters blocks of rows or slices, and passes each result to `write` with the index of its first row or slice. `write`
-/// runs on another thread. The result is the same as for the whole input at once.
-///
-/// # Errors
-/// Those of reading, of the filter and of `write`.
-pub fn filter_blocks(
-    source: &BlockSource<'_>,
-    filter: &dyn Filter,
-    division: Division,
-    session: &Session,
-    mut write: impl FnMut(usize, Samples) -> Result<()> + Send,
-) -> Result<()> {
-    let Division { own, length, block } = division;
-    if own.is_empty() {
-        return Ok(());
-    }
-    let mut pass =
-        |consume: &mut dyn FnMut(&Grid) -> Result<()>| read_all(source, block, session, consume);
-    if own == (0..length)
-        && let Some(result) = filter.reduced(&session.device, source.axis, &mut pass)?
-    {
-        return write(0, result);
-    }
-    let prepared = filter.prepared(&session.device, source.shape, &mut pass)?;
-    let filter = prepared.as_deref().unwrap_or(filter);
-    let (axis, shape, len) = (source.axis, source.shape, source.length());
-    let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
-    let block = (block * length / len.max(1)).max(1);
-    let split = Split { len, block, halo: [halo; 2], wraps };
-    let padded = |core| match filter.input_range(axis, &core, shape) {
-        Some(padded) => Span { core, padded, before: 0 },
-        None => split.padded(core),
-    };
-    let blocks = Blocks { own, block, padded: &padded, wraps, overlaps: true, skipped: &|_| 0 };
-    write_behind(
-        |(first, result)| write(first, result),
-        |write| {
-            read_blocks(source, &blocks, filter.name(), session, |span, grid| {
-                let (output, input) = (span.core.clone(), span.padded.clone());
-                let block = Block { axis, shape, input, output };
-                let is_resized = filter.input_range(axis, &span.core, shape).is_some();
-                let (result, done) = match filter.is_identity() {
-                    true => (Ok(grid.samples), None),
-                    false => (filter.run_block(&session.device, &grid, &block), Some(grid.samples)),
-                };
-                let mut result = result.map_err(|error| {
-                    error.context(format_args!("cannot {} {}", filter.name(), source.name))
-                })?;
-                if !is_resized {
-                    let row = result.len() / span.padded.len().max(1);
-                    result.keep(span.before * row..(span.before + span.core.len()) * row);
-                }
-                write((span.core.start, result))?;
-                Ok(done)
-            })
-        },
-    )
-}
-
 /// Calls `work` and passes its results to `write` on another thread.
 ///
 /// # Errors
@@ -315,23 +244,4 @@ pub fn read_ahead<T: Send + 'static>(
     })?;
     let crashed = |_| Error::new(Kind::Failure, "the thread that reads crashed");
     Ok(iter::from_fn(move || blocks.recv().map_err(crashed).flatten().transpose()))
-}
-
-/// Calls `consume` with all samples of `source`, `block` rows or slices at a time.
-///
-/// # Errors
-/// Those of reading and of `consume`.
-pub fn read_all(
-    source: &BlockSource<'_>,
-    block: usize,
-    session: &Session,
-    consume: &mut dyn FnMut(&Grid) -> Result<()>,
-) -> Result<()> {
-    let (own, split) = (0..source.length(), Split::whole(source.length()));
-    let (padded, skipped) = (&|core| split.padded(core), &|_| 0);
-    let blocks = Blocks { own, block, padded, wraps: false, overlaps: true, skipped };
-    read_blocks(source, &blocks, "read", session, |_, grid| {
-        consume(&grid)?;
-        Ok(Some(grid.samples))
-    })
 }

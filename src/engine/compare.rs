@@ -38,7 +38,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(file);
     let before =
         encoded(&image, format, Encoding { quality: Some(95), ..settings.encoding }, session)?;
-    let image = filtered(job, &*job.filter, image, session)?;
+    let image = filtered(&*job.filter, &job.source, image, session)?;
     let after = encoded(&image, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {

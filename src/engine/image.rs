@@ -3,7 +3,8 @@
 use std::{cell::OnceCell, io, ops::Range};
 
 use super::{
-    blocks::{BlockSource, Division, filter_blocks, read_all},
+    blocks::BlockSource,
+    filtering::{Division, filter_blocks},
     job::{Job, Settings},
     plan::FilterCost,
 };
@@ -26,7 +27,7 @@ use crate::{
     },
     jpeg::{Frame, Quality, SparseCoefficients},
     kernels::{
-        filter::{Filter, Pass, apply},
+        filter::{Filter, apply},
         jpeg::JpegOutput,
     },
     util::{
@@ -84,7 +85,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     target.check(&image)?;
     let dtype = image.samples.dtype();
     let filter = smaller.get().map_or(filter, |smaller| &**smaller);
-    let image = filtered(job, filter, image, session)?;
+    let image = filtered(filter, &job.source, image, session)?;
     job.report_warning(session)?;
     if job.filter.makes_labels() {
         target.check_labels(image.samples.dtype())?;
@@ -111,7 +112,7 @@ fn process_pages(
     target.write_pages(series, |writer| {
         for page in selected {
             let image = pages.decode(page, timings)?;
-            let image = filtered(job, &*job.filter, image, session)?;
+            let image = filtered(&*job.filter, &job.source, image, session)?;
             if job.filter.makes_labels() {
                 target.check_labels(image.samples.dtype())?;
             }
@@ -137,7 +138,7 @@ fn process_jpeg(
         || Frame::for_pixels(size, image.channels, Quality(quality), has_half_chroma(quality));
     let encode = (target.format() == ImageFormat::Jpeg).then(frame);
     let filtered = job.filter.run_jpeg(&session.device, coefficients, encode);
-    match filtered.map_err(|error| failed(job, error))? {
+    match filtered.map_err(|error| failed(&*job.filter, &job.source, error))? {
         JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),
         JpegOutput::Pixels(pixels) => {
             target.write(&Image { samples: Samples::U8(pixels), ..image })
@@ -145,14 +146,35 @@ fn process_jpeg(
     }
 }
 
-/// The image after `filter`: that of `job`, or its [smaller](Filter::shrunken) one.
+/// The image `source` after `filter`, or after its steps if it is a chain.
 ///
 /// # Errors
 /// Those of the filter.
-pub fn filtered(job: &Job, filter: &dyn Filter, image: Image, session: &Session) -> Result<Image> {
+pub fn filtered(
+    filter: &dyn Filter,
+    source: &Source,
+    image: Image,
+    session: &Session,
+) -> Result<Image> {
+    match filter.steps() {
+        [] => filtered_by_one(filter, source, image, session),
+        steps => steps.iter().enumerate().try_fold(image, |image, (number, step)| {
+            let name = format!("step {}: {}", number + 1, step.name());
+            session.timings.time(&name, || filtered_by_one(&**step, source, image, session))
+        }),
+    }
+}
+
+/// The image `source` after `filter`, which is no chain.
+fn filtered_by_one(
+    filter: &dyn Filter,
+    source: &Source,
+    image: Image,
+    session: &Session,
+) -> Result<Image> {
     if image.is_linear && image.has_alpha() && filter.needs_straight_alpha() {
         let straight = image.to_straight(Dtype::F32)?;
-        return filtered(job, filter, straight, session)?.to_linear();
+        return filtered_by_one(filter, source, straight, session)?.to_linear();
     }
     let Image { width, height, channels, samples, is_linear, metadata } = image;
     // Images in linear light hold premultiplied alpha.
@@ -161,8 +183,7 @@ pub fn filtered(job: &Job, filter: &dyn Filter, image: Image, session: &Session)
     let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
     let output = filter.output(grid.grid_type());
     let run = |output: GridType| -> Result<Image> {
-        let bytes = (output.shape.samples() as u64).saturating_mul(output.dtype.size() as u64);
-        let needed = bytes.saturating_mul(filter.copies());
+        let needed = output.bytes().saturating_mul(filter.copies());
         if output.shape != grid.shape() && needed > session.max_memory {
             return Err(session.exceeds_memory("the result", needed));
         }
@@ -173,7 +194,7 @@ pub fn filtered(job: &Job, filter: &dyn Filter, image: Image, session: &Session)
         set_size(&mut metadata, [grid.shape(), output.shape]);
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
-    output.and_then(run).map_err(|error| failed(job, error))
+    output.and_then(run).map_err(|error| failed(filter, source, error))
 }
 
 /// Changes the size that EXIF states, if a filter changes it.
@@ -183,8 +204,8 @@ fn set_size(metadata: &mut Metadata, [from, to]: [Shape; 2]) {
     }
 }
 
-fn failed(job: &Job, error: Error) -> Error {
-    error.context(format_args!("cannot {} {}", job.filter.name(), job.source))
+fn failed(filter: &dyn Filter, source: &Source, error: Error) -> Error {
+    error.context(format_args!("cannot {} {source}", filter.name()))
 }
 
 /// Filters a file in blocks of rows if it is large or does not fit into memory. Returns whether it did.
@@ -220,7 +241,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
             session.exceeds_memory(what, needed)
         })?,
     };
-    log::debug!("{}: in blocks of {block} rows", job.source);
+    log::debug!("{}: in blocks of {} rows", job.source, block.0);
     let losses = &header.first.losses;
     losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
     write_blocks(job, settings, session, rows, block)?;
@@ -233,7 +254,7 @@ fn write_blocks(
     settings: &Settings,
     session: &Session,
     mut rows: Box<dyn ReadRows>,
-    block: usize,
+    (block, spare): (usize, u64),
 ) -> Result<()> {
     let image = rows.header().first.image.clone();
     let shape = Shape { dims: [image.width, image.height, 1], channels: image.channels };
@@ -253,8 +274,8 @@ fn write_blocks(
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
     let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
-    let pass: Pass<'_> = &mut |consume| read_all(&source, block, session, consume);
-    let labelled = job.labelled(&session.device, shape, pass)?;
+    let division = Division { own: 0..image.height, block, spare };
+    let labelled = job.labelled(&source, &division, session)?;
     let job = labelled.as_ref().unwrap_or(job);
     let output = job.filter.output(GridType { shape, dtype: image.samples.dtype() })?;
     let format = job.format.unwrap_or(ImageFormat::Png);
@@ -270,8 +291,9 @@ fn write_blocks(
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
     let file = job.sink.create(session.no_clobber)?;
     let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
-    let division = Division { own: 0..height, length: height, block };
-    filter_blocks(&source, &*job.filter, division, session, |_, samples| {
+    let division = Division { own: 0..height, ..division };
+    let prepared = job.prepared(&source, &division, session)?;
+    filter_blocks(&source, &prepared, &division, session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)
     })?;
     job.report_warning(session)?;
@@ -291,6 +313,8 @@ fn obstacle(
         Some("raise --max-memory, or use --page 1, which is filtered in blocks")
     } else if !can_write_rows(format, output.dtype) {
         Some("raise --max-memory, or write a .png or .tif, which are written in blocks")
+    } else if rows.first.image.has_alpha() && !job.filter.steps().is_empty() {
+        Some("raise --max-memory, or filter it step by step: it has alpha")
     } else if job.filter.wraps(1) {
         Some("raise --max-memory, or use another --edge: wrap needs both ends at once")
     } else if rows.first.orientation != Orientation::default() {

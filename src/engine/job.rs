@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::{
+    blocks::BlockSource,
+    filtering::{Division, Prepared},
+};
 use crate::{
-    data::{grid::Shape, shard::Shard},
-    device::Device,
+    data::shard::Shard,
     engine::session::Session,
     io::{
         Sink, Source,
@@ -12,7 +15,7 @@ use crate::{
         losses,
         volume::{Layout, PyramidOptions},
     },
-    kernels::filter::{Filter, Pass},
+    kernels::filter::Filter,
     util::error::{Error, Result},
 };
 
@@ -25,6 +28,8 @@ pub struct Job {
     pub sink: Sink,
     /// The filter.
     pub filter: Arc<dyn Filter>,
+    /// The same filter, if it is prepared for the input.
+    pub prepared: Option<Arc<Prepared>>,
     /// How to read a volume; `None` for an image.
     pub volume: Option<Box<Layout>>,
     /// Whether the output is a page that shows the image before and after.
@@ -38,23 +43,42 @@ pub struct Job {
 }
 
 impl Job {
+    /// The filter of `source`.
+    ///
+    /// # Errors
+    /// Those of reading and of the filter.
+    pub fn prepared(
+        &self,
+        source: &BlockSource<'_>,
+        division: &Division,
+        session: &Session,
+    ) -> Result<Arc<Prepared>> {
+        match &self.prepared {
+            Some(prepared) => Ok(prepared.clone()),
+            None => Prepared::new(source, &self.filter, division, session).map(Arc::new),
+        }
+    }
+
     /// The same job with a filter that knows the type of its labels, if this one makes labels: [`Filter::prepared`].
     ///
     /// # Errors
-    /// Those of the filter.
-    pub fn labelled(&self, device: &Device, shape: Shape, pass: Pass<'_>) -> Result<Option<Self>> {
+    /// Those of reading and of the filter.
+    pub fn labelled(
+        &self,
+        source: &BlockSource<'_>,
+        division: &Division,
+        session: &Session,
+    ) -> Result<Option<Self>> {
         if !self.filter.makes_labels() {
             return Ok(None);
         }
         let failed = |error: Error| {
             error.context(format_args!("cannot {} {}", self.filter.name(), self.source))
         };
-        let prepared = self.filter.prepared(device, shape, pass).map_err(failed)?;
-        let Self { source, sink, volume, .. } = self;
-        Ok(prepared.map(|filter| {
-            let (source, sink, volume) = (source.clone(), sink.clone(), volume.clone());
-            Self { source, sink, volume, filter: filter.into(), ..*self }
-        }))
+        let prepared = self.prepared(source, division, session).map_err(failed)?;
+        let (source, sink) = (self.source.clone(), self.sink.clone());
+        let (volume, filter) = (self.volume.clone(), prepared.filter());
+        Ok(Some(Self { source, sink, volume, filter, prepared: Some(prepared), ..*self }))
     }
 
     /// Number of axes that the filter works along.

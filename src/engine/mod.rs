@@ -2,7 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `blocks` | the loop: read a block with its halo, filter it, write it; three threads |
+//! | `blocks` | the loop: read a block with its halo, work on it, write it; three threads |
+//! | `filtering` | a filter, or the steps of a chain, on the blocks of an input |
+//! | `computed` | volumes whose slices a filter computes when they are read |
 //! | `plan` | how large blocks are, within the memory limit |
 //! | `image` | images: pages in memory, or rows of large files in blocks |
 //! | `volume` | volumes: slices in blocks, also by several processes |
@@ -23,8 +25,10 @@
 pub mod batch;
 mod blocks;
 mod compare;
+mod computed;
 pub mod events;
 mod files;
+mod filtering;
 pub mod hints;
 mod image;
 mod job;
@@ -39,5 +43,7 @@ pub mod signals;
 mod volume;
 
 pub use blocks::{BlockSource, Blocks, read_ahead, read_blocks, write_behind};
+pub use computed::filtered_volume;
 pub use files::{CreateJob, run, run_each};
+pub use image::filtered;
 pub use job::{Job, Settings};

@@ -32,6 +32,8 @@ pub struct FilterCost {
     result_row: u64,
     /// Rows or slices on which a block depends, before and after it together.
     halo: u64,
+    /// Bytes of the largest grid between the input and the result.
+    largest: u64,
     /// Memory of the reader and the writer.
     held: u64,
     /// Rows or slices that are stored together, as in chunks.
@@ -63,6 +65,11 @@ impl FilterCost {
             Some(positions) => positions.len(),
             None => 2 * filter.halo(axis),
         };
+        let (mut between, mut largest) = (input, 0);
+        for step in filter.steps() {
+            between = step.output(between).unwrap_or(between);
+            largest = largest.max(between.bytes());
+        }
         Self {
             len,
             output_len: output.shape.dims[axis] as u64,
@@ -70,6 +77,7 @@ impl FilterCost {
             working_row: stride(input).saturating_mul(filter.working_bytes(input)),
             result_row: bytes(output),
             halo: (halo as u64).min(len),
+            largest,
             held: held.saturating_add(filter.held_bytes(input)),
             layer: layer.max(1) as u64,
             reads_blocks_twice: filter.makes_labels(),
@@ -81,9 +89,9 @@ impl FilterCost {
         self.halo
     }
 
-    /// Bytes of all samples of the input, or of the result if that is larger.
+    /// Bytes of all samples of the input, of the result, or of a grid between them, whichever is largest.
     pub fn bytes(&self) -> u64 {
-        self.row.max(self.result_row).saturating_mul(self.len)
+        self.row.max(self.result_row).saturating_mul(self.len).max(self.largest)
     }
 
     /// Memory of the reader, the writer and the filter, in addition to samples.
@@ -109,12 +117,12 @@ impl FilterCost {
         max.max(self.layer)
     }
 
-    /// Number of rows or slices of the input in a block, so that the work fits into `memory`. There are `own` rows or
-    /// slices of the result to compute.
+    /// Number of rows or slices of the input in a block, so that the work fits into `memory`, and the bytes that are
+    /// left. There are `own` rows or slices of the result to compute.
     ///
     /// # Errors
     /// The memory that a block of one row or slice needs, if that is more.
-    pub fn block(&self, own: usize, memory: u64) -> Result<usize, u64> {
+    pub fn block(&self, own: usize, memory: u64) -> Result<(usize, u64), u64> {
         let per_row = self.working_row + READ_AHEAD * self.row + TO_WRITE * self.result_row;
         let fixed = self.halo.saturating_mul(self.working_row + self.row).saturating_add(self.held);
         let cost = |block: usize| fixed.saturating_add(per_row.saturating_mul(block as u64));
@@ -129,7 +137,8 @@ impl FilterCost {
         // Round down to whole layers of chunks, unless that takes away more than half.
         let rest = block % self.layer;
         let is_rounded = rest <= block / 2 && block < own;
-        Ok(if is_rounded { block - rest } else { block } as usize)
+        let block = if is_rounded { block - rest } else { block } as usize;
+        Ok((block, memory.saturating_sub(cost(block))))
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    blocks::Division,
+    filtering::Division,
     job::Job,
     volume::{block, cost, filter_slices, identity, labelled, with_result},
 };
@@ -146,10 +146,11 @@ impl Task<'_> {
                     job.source
                 )));
             }
-            let block = block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
+            let (block, spare) =
+                block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
-            let division = Division { own: own.clone(), length: self.depth(), block };
+            let division = Division { own: own.clone(), block, spare };
             filter_slices(job, file, division, session, |_, samples| {
                 let wider = (dtype != pyramid.dtype).then(|| samples.converted(pyramid.dtype));
                 let samples = wider.transpose()?.unwrap_or(samples);

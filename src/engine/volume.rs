@@ -2,7 +2,8 @@
 //! processes write.
 
 use super::{
-    blocks::{BlockSource, Division, filter_blocks, read_all},
+    blocks::BlockSource,
+    filtering::{Division, filter_blocks},
     job::Job,
     plan::FilterCost,
 };
@@ -55,12 +56,12 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
 /// # Errors
 /// Those of reading and of the filter.
 pub fn labelled(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<Job>> {
+    if !job.filter.makes_labels() {
+        return Ok(None);
+    }
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    job.labelled(&session.device, source.shape, &mut |consume| {
-        let block = whole(job, file, source.length(), session)?.block;
-        read_all(&source, block, session, consume)
-    })
+    job.labelled(&source, &whole(job, file, source.length(), session)?, session)
 }
 
 /// The description of `file`, with size and placement of the result `output`.
@@ -98,6 +99,12 @@ pub fn process_plane(
     let file = VolumeFile::describe(&job.source, layout)?;
     let output = job.filter.output(file.grid_type())?;
     let dims = output.shape.dims;
+    if dims[axis] != 1 {
+        return Err(Error::usage(format_args!(
+            "{}: the result is a volume: name one, such as a .nii or .nrrd",
+            job.sink
+        )));
+    }
     let division = whole(job, &file, dims[2], session)?;
     let mut samples = Samples::zeros(output.dtype, 0)?;
     filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
@@ -122,15 +129,16 @@ fn whole(job: &Job, file: &VolumeFile, length: usize, session: &Session) -> Resu
     let fits = cost.bytes().saturating_add(cost.held()) <= session.max_memory / copies;
     // The first slices are needed again after the last one, and this input can be read only once.
     let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
-    let block = match is_cyclic || fits && !cost.is_faster_in_blocks() {
+    let (block, spare) = match is_cyclic || fits && !cost.is_faster_in_blocks() {
         true => {
             file.check_bytes(session.limits(copies))?;
-            file.dims[2]
+            let used = cost.bytes().saturating_mul(copies);
+            (file.dims[2], session.max_memory.saturating_sub(used))
         }
         false => block(job, &cost, length, session)?,
     };
     file.check(session.limits(1))?;
-    Ok(Division { own: 0..length, length, block })
+    Ok(Division { own: 0..length, block, spare })
 }
 
 /// Filters the slices of `shard` and writes them to their place in the output.
@@ -149,7 +157,7 @@ fn process_shard(
     file.check(session.limits(1))?;
     let [width, height, depth] = dims;
     let own = shard.range(depth);
-    let block = block(job, &cost(job, file, 0)?, own.len(), session)?;
+    let (block, spare) = block(job, &cost(job, file, 0)?, own.len(), session)?;
     let stored = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
     let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
@@ -160,7 +168,7 @@ fn process_shard(
     if shard.index() == 0 {
         output.write_at(&header, 0)?;
     }
-    let division = Division { own, length: depth, block };
+    let division = Division { own, block, spare };
     filter_slices(job, file, division, session, |first, samples| {
         let samples = target.stored(samples)?;
         let offset = header.len() as u64 + stored * first as u64;
@@ -196,11 +204,11 @@ pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
     Ok(FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer())))
 }
 
-/// Number of slices of the input in a block, for `own` slices of the result.
+/// Number of slices of the input in a block, for `own` slices of the result, and the bytes of memory that are left.
 ///
 /// # Errors
 /// When a slice with the slices that it depends on takes more than the memory limit.
-pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<usize> {
+pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<(usize, u64)> {
     cost.block(own, session.max_memory).map_err(|needed| {
         let what = format_args!("{}: a slice with the {} around it", job.source, cost.halo());
         session.exceeds_memory(what, needed)
@@ -220,5 +228,9 @@ pub fn filter_slices(
 ) -> Result<()> {
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    filter_blocks(&source, &*job.filter, division, session, write)
+    if division.own.is_empty() {
+        return Ok(());
+    }
+    let prepared = job.prepared(&source, &division, session)?;
+    filter_blocks(&source, &prepared, &division, session, write)
 }

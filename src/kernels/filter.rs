@@ -1,7 +1,7 @@
 //! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images
 //! and volumes, and to batches and shards.
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
 
 use serde_json::Value;
 
@@ -64,6 +64,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
             format!("{name} {}", value.to_string().trim_matches(['[', ']', '"']))
         });
         texts.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The filters that run one after another, if this is a chain of filters.
+    fn steps(&self) -> &[Arc<dyn Filter>] {
+        &[]
     }
 
     /// Number of positions before and after a position along `axis` (0 for x) that the result there depends on.

@@ -4,6 +4,7 @@
 pub mod baselines;
 pub mod blur;
 mod blur_filter;
+pub mod chain;
 pub mod channel_mask;
 pub mod copy;
 mod device_blocks;

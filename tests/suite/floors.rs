@@ -43,16 +43,16 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
     ("api", 1_348),
-    ("cli", 1_166),
-    ("commands", 14_379),
+    ("cli", 1_361),
+    ("commands", 14_534),
     ("data", 3_500),
     ("device", 820),
-    ("engine", 3_477),
+    ("engine", 3_808),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 31_190),
+    ("io", 31_216),
     ("jpeg", 3_916),
-    ("kernels", 27_230),
+    ("kernels", 27_430),
     ("python", 2_642),
     ("util", 1_336),
 ];

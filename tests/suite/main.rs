@@ -13,6 +13,8 @@ mod bench;
 mod blur;
 mod blur_deep;
 mod blur_reference;
+mod chain_ends;
+mod chains;
 mod claims;
 mod cli;
 mod colors;

@@ -5,8 +5,8 @@ use std::{ffi::OsString, mem::take, sync::Arc};
 use clap::Args;
 
 use super::{
-    FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
-    Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
+    FilesFromArgs, FolderArgs, IMAGE_FORMATS, MakeFilter, OutputArgs, Outputs, PlannedOutput,
+    ShardArgs, Steps, Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
 };
 use crate::{
     data::volume::Dims,
@@ -14,7 +14,9 @@ use crate::{
     io::{
         Sink, Source, Sources,
         image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
-        volume::{Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path},
+        volume::{
+            Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
+        },
     },
     kernels::filter::Filter,
     util::error::{Error, Result},
@@ -110,6 +112,12 @@ pub struct FilterArgs {
     #[arg(long)]
     dry_run: bool,
 
+    /// Run another command on the result, such as --then threshold --otsu
+    ///
+    /// It may be repeated. Inputs are named in the first step, outputs in the last: `gpuproc help chains`.
+    #[arg(long, value_name = "COMMAND", num_args = 1.., allow_hyphen_values = true)]
+    then: Vec<OsString>,
+
     #[command(flatten)]
     list: FilesFromArgs,
 
@@ -123,8 +131,38 @@ pub struct FilterArgs {
     volume: VolumeArgs,
 }
 
-/// Makes the filter for an input of 2 or 3 axes.
-pub type MakeFilter<'a> = &'a (dyn Fn(&Source, usize) -> Result<Box<dyn Filter>> + Sync);
+/// A command that filters files.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct FilterCommand {
+    files: FilterArgs,
+    make: MakeFilter,
+}
+
+impl FilterCommand {
+    /// The command that filters `files` by the filter that `make` makes for an input of 2 or 3 axes.
+    pub fn new(
+        files: FilterArgs,
+        make: impl Fn(&Source, usize) -> Result<Box<dyn Filter>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { files, make: Arc::new(make) }
+    }
+
+    /// Adds the command to a chain. Its files are not used.
+    pub fn add_to(self, steps: &mut Steps) {
+        steps.push(self.make, self.files.makes_classes);
+    }
+
+    /// Filters the results of `steps` for all inputs.
+    ///
+    /// # Errors
+    /// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
+    /// concerns some of several files.
+    pub fn run(self, mut steps: Steps, session: &Session) -> Result<()> {
+        steps.push(self.make, self.files.makes_classes);
+        let files = FilterArgs { makes_classes: steps.make_classes, ..self.files };
+        files.run(&steps, session)
+    }
+}
 
 impl FilterArgs {
     /// How to read volumes.
@@ -137,25 +175,25 @@ impl FilterArgs {
         self.sharding.shard.is_none_or(|shard| shard.index() == 0)
     }
 
-    /// Filters all inputs.
+    /// Filters all inputs by `steps`.
     ///
     /// # Errors
     /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
     /// [`engine::run`].
-    pub fn run(self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
+    fn run(self, steps: &Steps, session: &Session) -> Result<()> {
         let outputs = self.output.split();
         if outputs.len() <= 1 {
-            return self.run_one(make, session);
+            return self.run_one(steps, session);
         }
         if self.files.iter().any(|file| file == "-") {
             return Err(Error::usage("standard input can be read only once: give one -o"));
         }
         let with = |output| Self { output, ..self.clone() };
-        outputs.into_iter().try_for_each(|output| with(output).run_one(make, session))
+        outputs.into_iter().try_for_each(|output| with(output).run_one(steps, session))
     }
 
     /// Filters all inputs for one `-o`.
-    fn run_one(mut self, make: MakeFilter<'_>, session: &Session) -> Result<()> {
+    fn run_one(mut self, steps: &Steps, session: &Session) -> Result<()> {
         let (mut sources, outputs) = self.files(session)?;
         let settings = Settings {
             encoding: Encoding {
@@ -170,7 +208,7 @@ impl FilterArgs {
             dry_run: self.dry_run,
         };
         let sharding = self.sharding;
-        let jobs = Jobs { args: self, outputs, make };
+        let jobs = Jobs { args: self, outputs, steps };
         // An error in any job is reported before the first job runs.
         check_all(&sources, |source| jobs.args.check_replaced(&jobs.job(source)?))?;
         jobs.check_encoding(&sources, session)?;
@@ -266,7 +304,7 @@ impl FilterArgs {
 struct Jobs<'a> {
     args: FilterArgs,
     outputs: Outputs,
-    make: MakeFilter<'a>,
+    steps: &'a Steps,
 }
 
 impl Jobs<'_> {
@@ -324,8 +362,7 @@ impl Jobs<'_> {
                 "{source}: --compare makes a page of one image: name an output that ends with .html"
             )));
         }
-        let filter: Arc<dyn Filter> =
-            (self.make)(&source, if is_volume { 3 } else { 2 })?.into();
+        let filter = self.steps.filter(&source, if is_volume { 3 } else { 2 })?;
         let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,
@@ -346,6 +383,7 @@ impl Jobs<'_> {
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
             )));
         }
-        Ok(Job { source, sink, filter, volume, compares, format, makes_folder, pyramid })
+        let prepared = None;
+        Ok(Job { source, sink, filter, prepared, volume, compares, format, makes_folder, pyramid })
     }
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        Destination, FIELDS, FilesFromArgs, FolderArgs, ShardArgs, Target, VolumeArgs,
+        Destination, FIELDS, FilesFromArgs, FolderArgs, ShardArgs, Steps, Target, VolumeArgs,
         check_fields, choice_parser, refuse_terminal,
     },
     engine::session::Session,
@@ -104,6 +104,12 @@ fn clip(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// The same for the results of `steps`.
+    pub fn after(mut self, steps: Steps) -> Self {
+        self.settings.steps = steps;
+        self
+    }
+
     /// Validates the flags.
     ///
     /// # Errors

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use super::{
-    job::{self, Settings},
-    select::Selection,
-};
+use super::job::{self, Settings};
 use crate::{
     commands::flags::check_image_flags,
     data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
@@ -44,7 +41,7 @@ pub struct PageStack<'a> {
     source: &'a Source,
     file: ImageFile<'a>,
     pages: Range<usize>,
-    selection: &'a Selection,
+    settings: &'a Settings,
     mask: Option<Image>,
     /// Sample type of every page.
     dtype: Dtype,
@@ -69,6 +66,7 @@ impl PageStack<'_> {
         let min_pixels = MIN_PIXELS.min((session.max_memory / 8) as usize / pixel_bytes);
         for page in self.pages.clone() {
             let image = pages.decode(page, &session.timings)?;
+            let image = self.settings.steps.image(self.source, image, session)?;
             let (dtype, channels) = (image.samples.dtype(), image.channels);
             if (dtype, channels) != (self.dtype, self.channels) {
                 return Err(Error::bad_input(format_args!(
@@ -81,7 +79,7 @@ impl PageStack<'_> {
                     self.dtype
                 )));
             }
-            let select = || self.selection.apply(self.source, image, self.mask.as_ref());
+            let select = || self.settings.selection.apply(self.source, image, self.mask.as_ref());
             let pixels = session.timings.time("select", select)?;
             let pixels = match joined.take() {
                 Some(mut all) => {
@@ -103,7 +101,8 @@ impl PageStack<'_> {
 /// Number of copies of an input in memory while it is counted, selected or adjusted.
 fn copies(settings: &Settings) -> u64 {
     let adjusting = if settings.adjustments.is_empty() { 0 } else { 3 };
-    3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
+    let filtering = if settings.steps.is_empty() { 0 } else { 6 };
+    3 + adjusting + filtering + if settings.selection.mask.is_some() { 2 } else { 0 }
 }
 
 impl<'a> Input<'a> {
@@ -157,6 +156,7 @@ impl<'a> Input<'a> {
             )));
         }
         let file = VolumeFile::describe(source, &settings.layout)?;
+        let file = settings.steps.volume(file, session)?;
         file.check(limit)?;
         // The first pass finds the range, the second pass counts.
         let reads_twice = settings.range(file.dtype, false) == job::Range::Data;
@@ -197,6 +197,7 @@ impl<'a> Input<'a> {
         };
         pages.check_all(selected.clone())?;
         let image = pages.decode(selected.start, timings)?;
+        let image = settings.steps.image(source, image, session)?;
         drop(pages);
         let mask = match &selection.mask {
             Some(mask) => Some(read_image(mask, limit, timings)?),
@@ -205,7 +206,7 @@ impl<'a> Input<'a> {
         if selected.len() > 1 {
             let (dtype, channels) = (image.samples.dtype(), image.channels);
             let stack =
-                PageStack { source, file, pages: selected, selection, mask, dtype, channels };
+                PageStack { source, file, pages: selected, settings, mask, dtype, channels };
             return Ok(Self::Pages(Box::new(stack)));
         }
         drop(file);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{select::Selection, view::View};
 use crate::{
-    commands::flags::{Choice, Destination, KeptFolders, ShardArgs, choice_parser},
+    commands::flags::{Choice, Destination, KeptFolders, ShardArgs, Steps, choice_parser},
     data::dtype::Dtype,
     io::{Sink, Source, Sources, image::PageRange, volume::Layout},
     kernels::histogram::{Luma, MAX_BINS, type_range},
@@ -121,6 +121,10 @@ pub struct Settings {
     /// How to read a raw volume.
     #[arg(skip)]
     pub layout: Layout,
+
+    /// The commands whose results are counted.
+    #[arg(skip)]
+    pub steps: Steps,
 
     /// The adjusted images, which are outputs of the job.
     #[serde(skip)]
@@ -247,11 +251,12 @@ pub fn resolve_format(sink: &Sink, format: Option<Format>) -> Result<Format> {
 }
 
 impl Settings {
-    /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
+    /// Whether all pixels of an image are counted once, without steps before, selection, adjustment or a range that depends on the
     /// data.
     pub fn counts_all_pixels(&self) -> bool {
         let Selection { alpha: _, roi, mask } = &self.selection;
-        let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
+        let is_whole = roi.is_none() && mask.is_none();
+        let is_plain = is_whole && self.steps.is_empty() && self.adjustments.is_empty();
         is_plain && self.pages.is_none() && self.range != Some(Range::Data)
     }
 

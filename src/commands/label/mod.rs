@@ -8,7 +8,7 @@ use std::{
 };
 
 use self::table::Table;
-use super::flags::{FIELDS, FilterArgs, KeptFolders, Target, check_fields};
+use super::flags::{FIELDS, FilterArgs, FilterCommand, KeptFolders, Target, check_fields};
 use crate::{
     engine::session::Session,
     io::{Sink, Source},
@@ -78,9 +78,8 @@ fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
 /// Labels one file or several.
 ///
 /// # Errors
-/// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this concerns
-/// some of several files.
-pub fn run(args: Args, session: &Session) -> Result<()> {
+/// When the name of the table has an unknown field.
+pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
     let Args { connectivity, equal, min_size, table, intensity, mut files } = args;
     files.makes_classes = true;
     let layout = files.layout();
@@ -89,34 +88,33 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     }
     let is_first_shard = files.is_first_shard();
     let owner: Mutex<Option<Source>> = Mutex::default();
-    files.run(
-        &|source, axes| {
-            let label = Label::new(connectivity, axes, equal, min_size);
-            let label = label.map_err(|error| error.context(source))?;
-            let Some(target) = &table else { return Ok(Box::new(label)) };
-            let sink = table_of(target, source)?;
-            if !sink.1 && !is_first_shard {
-                return Ok(Box::new(label));
-            }
-            let mut owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
-            if !sink.1 && owner.get_or_insert_with(|| source.clone()) != source {
-                return Err(Error::usage(format_args!(
-                    "--table {}: several inputs need a folder, such as --table tables/",
-                    sink.0
-                )));
-            }
-            let table = Table {
-                sink,
-                source: source.clone(),
-                intensity: intensity.clone().map(Source::from),
-                layout: (axes == 3).then(|| layout.clone()),
-                limits: session.limits(1),
-                no_clobber: session.no_clobber,
-                timings: session.timings.clone(),
-                is_written: false.into(),
-            };
-            Ok(Box::new(label.observed(Arc::new(table))))
-        },
-        session,
-    )
+    let (limits, no_clobber) = (session.limits(1), session.no_clobber);
+    let timings = session.timings.clone();
+    Ok(FilterCommand::new(files, move |source, axes| {
+        let label = Label::new(connectivity, axes, equal, min_size);
+        let label = label.map_err(|error| error.context(source))?;
+        let Some(target) = &table else { return Ok(Box::new(label)) };
+        let sink = table_of(target, source)?;
+        if !sink.1 && !is_first_shard {
+            return Ok(Box::new(label));
+        }
+        let mut owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !sink.1 && owner.get_or_insert_with(|| source.clone()) != source {
+            return Err(Error::usage(format_args!(
+                "--table {}: several inputs need a folder, such as --table tables/",
+                sink.0
+            )));
+        }
+        let table = Table {
+            sink,
+            source: source.clone(),
+            intensity: intensity.clone().map(Source::from),
+            layout: (axes == 3).then(|| layout.clone()),
+            limits,
+            no_clobber,
+            timings: timings.clone(),
+            is_written: false.into(),
+        };
+        Ok(Box::new(label.observed(Arc::new(table))))
+    }))
 }

@@ -13,12 +13,13 @@ use super::{
     region::RegionArgs,
 };
 use crate::{
-    commands::flags::ShardArgs,
+    commands::flags::{ShardArgs, Steps},
     data::{length, placement::Space},
+    engine::session::Session,
     io::{
         Sink, Source,
         mesh::{Details, MeshFormat},
-        volume::Layout,
+        volume::{Layout, VolumeFile},
     },
     kernels::{
         mesh::{
@@ -27,6 +28,7 @@ use crate::{
         },
         render::Render,
     },
+    util::error::Result,
 };
 
 /// A volume to mesh, with all settings.
@@ -34,6 +36,8 @@ use crate::{
 pub(super) struct MeshJob {
     pub(super) volume: Source,
     pub(super) layout: Layout,
+    /// The commands whose result is meshed.
+    pub(super) steps: Steps,
     /// The samples that are meshed.
     pub(super) region: RegionArgs,
     pub(super) isovalues: Vec<Iso>,
@@ -74,6 +78,11 @@ pub(super) struct MeshJob {
 }
 
 impl MeshJob {
+    /// Reads the header of the volume and returns the volume to mesh.
+    pub(super) fn describe(&self, session: &Session) -> Result<VolumeFile> {
+        self.steps.volume(VolumeFile::describe(&self.volume, &self.layout)?, session)
+    }
+
     /// Whether one output holds the surfaces of all isovalues.
     pub(super) fn is_together(&self) -> bool {
         holds_several(self.format)
@@ -136,7 +145,7 @@ impl MeshJob {
     pub(super) fn parameters(&self) -> impl Serialize {
         let kernel = (self.kernel.close, self.kernel.normals, self.kernel.topology);
         let improved = (self.cleans, self.printable, self.parts, self.smooth, self.simplify);
-        let meshed = (&self.layout, self.region.roi, &self.isovalues, &self.labels);
+        let meshed = (&self.layout, &self.steps, self.region.roi, &self.isovalues, &self.labels);
         let surface = (meshed, kernel, &self.coordinates, improved);
         let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));
         let written = (self.format, self.ascii, self.view, self.live, &self.colors, color_by);

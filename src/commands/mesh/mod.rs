@@ -77,7 +77,7 @@ fn run_one(args: Args, session: &Session) -> Result<()> {
     let set_estimate = |left: &Sources| {
         let seconds = |source| {
             let job = work.job(source).ok()?;
-            Some(estimate::seconds(&job, &describe(&job)?))
+            Some(estimate::seconds(&job, &describe(&job, session)?))
         };
         if left.len() > 1 {
             session.device.set_estimate(|| {
@@ -118,7 +118,7 @@ impl Work for Volumes<'_> {
     }
 
     fn memory(&self, job: &MeshJob) -> Option<u64> {
-        worst(job, &describe(job)?)
+        worst(job, &describe(job, self.session)?)
     }
 
     /// Creates the folder of the output and meshes the volume.
@@ -131,13 +131,13 @@ impl Work for Volumes<'_> {
 }
 
 /// The header of the volume of `job`; `None` for an input that can be read only once, such as a pipe.
-fn describe(job: &MeshJob) -> Option<VolumeFile> {
-    can_reopen(&job.volume).then(|| VolumeFile::describe(&job.volume, &job.layout))?.ok()
+fn describe(job: &MeshJob, session: &Session) -> Option<VolumeFile> {
+    can_reopen(&job.volume).then(|| job.describe(session))?.ok()
 }
 
 /// Meshes one volume.
 fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
-    let file = VolumeFile::describe(&job.volume, &job.layout)?;
+    let file = job.describe(session)?;
     if let Some(list) = &job.labels {
         return allow_broken_pipe(labels::mesh_labels(&job, list, file, session));
     }

@@ -26,7 +26,6 @@ use crate::{
             ply::{self, Attributes},
         },
         part_file::{PartReader, PartWriter},
-        volume::VolumeFile,
     },
     util::error::{Error, Result},
 };
@@ -65,7 +64,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         Identity::for_part("mesh", &(job.parameters(), session.strict), job.inputs(), shard)?;
     let (volume, sink) = (job.volume.clone(), job.output.clone());
     write_part(&identity, ([volume], &sink), job.sharding.resume, session, |part| {
-        let file = VolumeFile::describe(&job.volume, &job.layout)?;
+        let file = job.describe(session)?;
         let placed = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
         let job = &job;
         file.check(session.limits(1))?;

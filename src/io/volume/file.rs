@@ -255,6 +255,31 @@ impl VolumeFile {
         Self { description, ..self.clone() }
     }
 
+    /// A volume of type `grid` at `placement` that is computed from this one: `slices` returns its samples.
+    pub fn with_slices(
+        &self,
+        grid: GridType,
+        placement: Option<Placement>,
+        slices: Arc<dyn Slices>,
+    ) -> Self {
+        let description = Description {
+            dims: grid.shape.dims,
+            dtype: grid.dtype,
+            stored: StoredType::As(grid.dtype),
+            scale: None,
+            volumes: 1,
+            transposed: false,
+            placement,
+            // Reading the samples reports those of this file.
+            warnings: Vec::new(),
+            losses: Vec::new(),
+            ..self.description.clone()
+        };
+        let location = SampleLocation::Slices(slices);
+        let warnings_reported = Arc::default();
+        Self { description, location, volume: 0, pipe: None, warnings_reported, ..self.clone() }
+    }
+
     /// Bytes of all samples in memory; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;

@@ -37,6 +37,7 @@ pub use header::{Endian, Scale, StoredType};
 pub use layout::{Layout, SeriesId};
 pub use reader::VolumeReader;
 pub use slices::names::{folder_or_pattern, folders_in, is_multi_file};
+pub use slices::stack::Slices;
 pub use write::{VolumeFormat, VolumeTarget, VolumeWriter};
 pub use zarr::{
     Pyramid, PyramidOptions, PyramidWriter, address_state, is_address, is_store as is_zarr,

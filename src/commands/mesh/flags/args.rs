@@ -8,7 +8,9 @@ use super::{
     values::{Isovalues, count, distance, label_list, range, size, volume},
 };
 use crate::{
-    commands::flags::{Choice, FilesFromArgs, OutputArgs, ShardArgs, VolumeArgs, choice_parser},
+    commands::flags::{
+        Choice, FilesFromArgs, OutputArgs, ShardArgs, Steps, VolumeArgs, choice_parser,
+    },
     data::palette::Palette,
     io::{Source, mesh::MeshFormat},
     kernels::mesh::{Topology, post::Size},
@@ -40,6 +42,10 @@ pub struct Args {
     /// .gii, .mz3 or .html. {iso} in the name becomes the isovalue. - is standard input or output.
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     pub(super) files: Vec<OsString>,
+
+    /// The commands whose result is meshed.
+    #[arg(skip)]
+    pub(super) steps: Steps,
 
     /// Isovalue: a number, auto (Otsu's threshold) or p80 (a percentile)
     ///

@@ -19,7 +19,7 @@ use super::{
     preview::Preview,
 };
 use crate::{
-    commands::flags::{Outputs, PlannedOutput, ShardArgs, Target, refuse_terminal},
+    commands::flags::{Outputs, PlannedOutput, ShardArgs, Steps, Target, refuse_terminal},
     engine::{batch::check_all, session::Session},
     io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
@@ -72,6 +72,11 @@ impl Jobs {
 }
 
 impl Args {
+    /// The same for the results of `steps`.
+    pub fn after(self, steps: Steps) -> Self {
+        Self { steps, ..self }
+    }
+
     /// Validates the flags and makes the jobs.
     ///
     /// # Errors
@@ -184,6 +189,7 @@ impl Args {
         Ok(MeshJob {
             volume,
             layout: self.raw.layout(),
+            steps: self.steps.clone(),
             labels: self.labels.clone(),
             region: self.region.clone(),
             isovalues,

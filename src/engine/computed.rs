@@ -1,0 +1,108 @@
+//! Volumes whose slices a filter computes when they are read.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{
+    blocks::BlockSource,
+    filtering::{Division, Prepared},
+    plan::FilterCost,
+    progress::Progress,
+    session::Session,
+};
+use crate::{
+    io::{
+        Limits,
+        reader::Reader,
+        volume::{Slices, VolumeFile},
+    },
+    kernels::filter::Filter,
+    util::error::Result,
+};
+
+/// The result of `filter` for the volume `file`. Computing it takes at most half of the memory.
+///
+/// # Errors
+/// When the filter does not support the volume, and when a slice with its halo takes too much memory.
+pub fn filtered_volume(
+    file: VolumeFile,
+    filter: Arc<dyn Filter>,
+    session: &Session,
+) -> Result<VolumeFile> {
+    let mut types = [file.grid_type(), filter.output(file.grid_type())?];
+    let own = 0..types[1].shape.dims[2];
+    let cost = FilterCost::new(&*filter, types, 2, (file.reader_bytes(), file.layer()));
+    let mut half = session.for_file(|| false);
+    (half.progress, half.max_memory) = (Progress::new(true), session.max_memory / 2);
+    let (block, spare) = cost.block(own.len(), half.max_memory).map_err(|needed| {
+        let what = format_args!("{}: a slice with the {} around it", file.source(), cost.halo());
+        session.exceeds_memory(what, needed.saturating_mul(2))
+    })?;
+    let placement = file.placement.as_ref().map(|own| filter.placement(own, file.dims));
+    let division = Division { own, block, spare };
+    let prepared = Mutex::default();
+    let slices = FilteredSlices { file: file.clone(), filter, session: half, division, prepared };
+    if slices.filter.makes_labels() {
+        // The type of labels is known only then.
+        types[1] = slices.with_prepared(|_, prepared| prepared.filter().output(types[0]))?;
+    }
+    Ok(file.with_slices(types[1], placement, Arc::new(slices)))
+}
+
+/// The slices of the result of a filter.
+struct FilteredSlices {
+    file: VolumeFile,
+    filter: Arc<dyn Filter>,
+    session: Session,
+    division: Division,
+    /// The filter once the first slice has been read.
+    prepared: Mutex<Option<Prepared>>,
+}
+
+impl FilteredSlices {
+    /// Calls `work` with the volume and the filter, which the first call prepares.
+    fn with_prepared<T>(
+        &self,
+        work: impl FnOnce(&BlockSource<'_>, &Prepared) -> Result<T>,
+    ) -> Result<T> {
+        let Self { file, filter, session, division, .. } = self;
+        let open =
+            |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
+        let source = BlockSource::slices(file, &open);
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = match &mut *prepared {
+            Some(prepared) => prepared,
+            none => none.insert(Prepared::new(&source, filter, division, session)?),
+        };
+        work(&source, prepared)
+    }
+}
+
+impl Slices for FilteredSlices {
+    fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
+        self.read_range(z, samples.len(), samples)
+    }
+
+    fn scratch(&self) -> u64 {
+        self.session.max_memory
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
+        let own = first..first + samples.len() / bytes.max(1);
+        let division = Division { own, ..self.division.clone() };
+        self.with_prepared(|source, prepared| {
+            prepared.for_each(source, &division, &self.session, &mut |at, grid| {
+                let block = grid.samples.as_bytes();
+                samples[(at - first) * bytes..][..block.len()].copy_from_slice(block);
+                Ok(Some(grid.samples))
+            })
+        })
+    }
+
+    fn allow(&self, limits: Limits) -> Result<()> {
+        self.file.check(limits)
+    }
+}

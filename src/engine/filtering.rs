@@ -1,0 +1,237 @@
+//! Filters the blocks of an input by one filter, or by the steps of a chain.
+
+use std::{ops::Range, slice, sync::Arc};
+
+use super::blocks::{BlockSource, Blocks, read_blocks, write_behind};
+use crate::{
+    data::{
+        blocks::{Span, Split},
+        grid::{Grid, GridType, Shape},
+        samples::Samples,
+    },
+    engine::session::Session,
+    io::reader::Reader,
+    kernels::{
+        chain::Chain,
+        filter::{Block, Filter},
+    },
+    util::error::Result,
+};
+
+/// Division of a result among processes and blocks.
+#[derive(Clone, Debug)]
+pub struct Division {
+    /// Rows or slices of the result to compute.
+    pub own: Range<usize>,
+    /// Rows or slices of the input in a block.
+    pub block: usize,
+    /// Bytes of memory that blocks do not need.
+    pub spare: u64,
+}
+
+/// Runs a filter on blocks of rows or slices, and passes each result to `write` with the index of its first row or slice.
+/// `write` runs on another thread. The result is the same as for the whole input at once.
+///
+/// # Errors
+/// Those of reading, of the filter and of `write`.
+pub fn filter_blocks(
+    source: &BlockSource<'_>,
+    prepared: &Prepared,
+    division: &Division,
+    session: &Session,
+    mut write: impl FnMut(usize, Samples) -> Result<()> + Send,
+) -> Result<()> {
+    write_behind(
+        |(first, result)| write(first, result),
+        |write| {
+            prepared.for_each(source, division, session, &mut |first, grid| {
+                write((first, grid.samples)).map(|()| None)
+            })
+        },
+    )
+}
+
+/// Work on a block of a result, with the index of its first row or slice. Returns samples for reuse.
+pub type Work<'a> = &'a mut dyn FnMut(usize, Grid) -> Result<Option<Samples>>;
+
+/// A filter whose steps know all that they need to know of the whole input.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// The result of the first steps, if it is in memory.
+    held: Option<Grid>,
+    /// The other steps.
+    chain: Chain,
+    /// All steps.
+    all: Vec<Arc<dyn Filter>>,
+}
+
+impl Prepared {
+    /// Prepares `filter` for `source`. A step that depends on all samples of its input reads the result of the steps
+    /// before it. That result stays in memory if it fits into the spare memory, and is computed again otherwise.
+    ///
+    /// # Errors
+    /// Those of reading and of the filter.
+    pub fn new(
+        source: &BlockSource<'_>,
+        filter: &Arc<dyn Filter>,
+        division: &Division,
+        session: &Session,
+    ) -> Result<Self> {
+        let (steps, before) = match filter.steps() {
+            [] => (slice::from_ref(filter), None),
+            steps => (steps, Some(0)),
+        };
+        let none = Self { chain: Chain { before, ..Chain::default() }, ..Self::default() };
+        steps.iter().try_fold(none, |prepared, step| prepared.then(step, source, division, session))
+    }
+
+    /// The filter, whose steps are prepared.
+    pub fn filter(&self) -> Arc<dyn Filter> {
+        match &self.all[..] {
+            [step] => step.clone(),
+            steps => Arc::new(Chain { steps: steps.to_vec(), before: Some(0) }),
+        }
+    }
+
+    /// Adds a step at the end.
+    fn then(
+        mut self,
+        step: &Arc<dyn Filter>,
+        source: &BlockSource<'_>,
+        division: &Division,
+        session: &Session,
+    ) -> Result<Self> {
+        let input = self.held.as_ref().map_or(source.shape, Grid::shape);
+        let shape = self.chain.shapes(input)[self.chain.steps.len()];
+        let all = Division { own: 0..shape.dims[source.axis], ..division.clone() };
+        let held_bytes = self.held.as_ref().map_or(0, |grid| grid.grid_type().bytes());
+        let before = self.chain.before.map(|before| before + self.chain.steps.len());
+        let mut stored = Self::default();
+        let mut pass = |consume: &mut dyn FnMut(&Grid) -> Result<()>| {
+            let mut whole: Option<Grid> = None;
+            let input = if stored.held.is_some() { &stored } else { &self };
+            input.for_each(source, &all, session, &mut |first, grid| {
+                consume(&grid)?;
+                let whole_type = GridType { shape, ..grid.grid_type() };
+                let fits = held_bytes.saturating_add(whole_type.bytes()) <= division.spare;
+                if first == 0 && fits && !input.chain.steps.is_empty() {
+                    let samples = Samples::zeros(whole_type.dtype, shape.samples())?;
+                    whole = Some(Grid { dims: shape.dims, samples, ..grid });
+                }
+                if let Some(whole) = &mut whole {
+                    let block = grid.samples.as_bytes();
+                    let row = block.len() / grid.dims[source.axis];
+                    whole.samples.as_bytes_mut()[first * row..][..block.len()]
+                        .copy_from_slice(block);
+                }
+                Ok(Some(grid.samples))
+            })?;
+            stored.held = stored.held.take().or(whole);
+            Ok(())
+        };
+        if let Some(samples) = step.reduced(&session.device, source.axis, &mut pass)? {
+            let result = GridType { shape, dtype: samples.dtype() };
+            let Shape { dims, channels } = step.output(result)?.shape;
+            self.held = Some(Grid { dims, channels, alpha: source.alpha, samples });
+            let before = before.map(|before| before + 1);
+            self.chain = Chain { steps: Vec::new(), before };
+            self.all.push(step.clone());
+            return Ok(self);
+        }
+        let prepared = step.prepared(&session.device, shape, &mut pass)?;
+        if stored.held.is_some() {
+            self.held = stored.held;
+            self.chain = Chain { steps: Vec::new(), before };
+        }
+        let step = prepared.map_or_else(|| step.clone(), Arc::from);
+        self.chain.steps.push(step.clone());
+        self.all.push(step);
+        Ok(self)
+    }
+
+    /// Calls `work` with each block of the result.
+    ///
+    /// # Errors
+    /// Those of reading, of the filter and of `work`.
+    pub fn for_each(
+        &self,
+        source: &BlockSource<'_>,
+        division: &Division,
+        session: &Session,
+        work: Work<'_>,
+    ) -> Result<()> {
+        let Some(grid) = &self.held else {
+            return run_blocks(source, &self.chain, division, session, work);
+        };
+        let axis = source.axis;
+        let open = |next: usize| -> Result<Box<dyn Reader + '_>> {
+            Ok(Box::new(GridReader { grid, axis, next }))
+        };
+        let (name, shape, alpha) = (source.name.clone(), grid.shape(), grid.alpha);
+        let held = BlockSource { name, shape, axis, alpha, open: &open };
+        let block = (division.block * held.length()).div_ceil(source.length().max(1));
+        run_blocks(&held, &self.chain, &Division { block, ..division.clone() }, session, work)
+    }
+}
+
+/// Runs `chain` on blocks of `source`, and calls `work` with each block of the result.
+fn run_blocks(
+    source: &BlockSource<'_>,
+    chain: &Chain,
+    division: &Division,
+    session: &Session,
+    work: Work<'_>,
+) -> Result<()> {
+    let (filter, own) = (chain.filter(), division.own.clone());
+    let (axis, shape, len) = (source.axis, source.shape, source.length());
+    let result = chain.shapes(shape)[chain.steps.len()];
+    let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
+    let block = (division.block * result.dims[axis] / len.max(1)).max(1);
+    let split = Split { len, block, halo: [halo; 2], wraps };
+    let padded = |core| match filter.input_range(axis, &core, shape) {
+        Some(padded) => Span { core, padded, before: 0 },
+        None => split.padded(core),
+    };
+    let blocks = Blocks { own, block, padded: &padded, wraps, overlaps: true, skipped: &|_| 0 };
+    let title = if chain.steps.is_empty() { "read" } else { filter.name() };
+    read_blocks(source, &blocks, title, session, |span, grid| {
+        let (output, input) = (span.core.clone(), span.padded.clone());
+        let block = Block { axis, shape, input, output };
+        let is_resized = filter.input_range(axis, &span.core, shape).is_some();
+        let (Shape { mut dims, channels }, alpha) = (result, grid.alpha);
+        let (filtered, done) = match filter.is_identity() {
+            true => (Ok(grid.samples), None),
+            false => (filter.run_block(&session.device, &grid, &block), Some(grid.samples)),
+        };
+        let mut samples = filtered.map_err(|error| {
+            error.context(format_args!("cannot {} {}", filter.name(), source.name))
+        })?;
+        if !is_resized {
+            let row = samples.len() / span.padded.len().max(1);
+            samples.keep(span.before * row..(span.before + span.core.len()) * row);
+        }
+        dims[axis] = span.core.len();
+        let used = work(span.core.start, Grid { dims, channels, alpha, samples })?;
+        Ok(done.or(used))
+    })
+}
+
+/// Reads the rows or slices of a grid.
+struct GridReader<'a> {
+    grid: &'a Grid,
+    axis: usize,
+    next: usize,
+}
+
+impl Reader for GridReader<'_> {
+    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
+        let samples = &self.grid.samples;
+        let row = samples.len() / self.grid.dims[self.axis].max(1);
+        let mut read = Samples::extended(before, count * row, samples.dtype(), None)?;
+        let new = &mut read.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
+        let first = self.next * row * samples.dtype().size();
+        new.copy_from_slice(&samples.as_bytes()[first..first + new.len()]);
+        self.next += count;
+        Ok(read)
+    }
+}
