@@ -167,7 +167,7 @@ fn filters_images_volumes_stores_batches_and_shards() {
     works(path, &format!("gradient {volume} whole.raw {flags}"));
     assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
     // The memory limit allows only a few slices of 120 bytes at a time.
-    works(path, &format!("gradient {volume} slow.raw {flags} --max-memory 30K"));
+    works(path, &format!("gradient {volume} slow.raw {flags} --max-memory 52K"));
     assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
     for shard in 0..3 {
         works(path, &format!("gradient {volume} parts.raw {flags} --shard {shard}/3 --resume"));

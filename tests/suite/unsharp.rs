@@ -142,7 +142,7 @@ fn sharpens_images_volumes_stores_batches_and_shards() {
     let (volume, flags) = ("v_12x10x9_uint8.raw", "--amount 0.5");
     works(path, &format!("unsharp {volume} whole.raw {flags}"));
     assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    works(path, &format!("unsharp {volume} slow.raw {flags} --max-memory 30K"));
+    works(path, &format!("unsharp {volume} slow.raw {flags} --max-memory 36K"));
     assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
     for shard in 0..3 {
         works(path, &format!("unsharp {volume} parts.raw {flags} --shard {shard}/3 --resume"));
