@@ -64,9 +64,7 @@ pub fn run(source: &[u8], shape: Shape, window: &Window) -> Result<Vec<u8>> {
     // Each band starts with new histograms.
     let band = (8 * ry + 64).min(ny.div_ceil(rayon::current_num_threads()));
     in_parts(
-        source,
-        shape,
-        window,
+        (source, shape, window),
         [strip, if nz == 1 { band } else { ny }, 1],
         #[inline(always)]
         |part, target| Columns::new(part).run(target),

@@ -16,11 +16,12 @@ const RESULTS: usize = 512;
 const SORTED: usize = RESULTS + 32;
 /// Pairs of columns for them.
 const PAIRS: usize = RESULTS + 64;
-/// Copies of the first column before them, or of the last column after them, at most.
+/// Room before them for copies of the first one.
 const PAD: usize = 32;
+/// Room after them for copies of the last one, and for pairs that no result depends on.
 const TAIL: usize = 64;
 
-/// Sorted columns, and the same number of those beyond the ends on both sides.
+/// Sorted columns, and those beyond the ends of rows.
 type Lines<T, const ROWS: usize> = Aligned<[[T; PAD + SORTED + TAIL]; ROWS]>;
 
 /// Values at the start of a cache line, so that fewer vectors are in two lines.
@@ -46,42 +47,29 @@ pub fn has(window: &Window) -> bool {
 /// # Errors
 /// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
-    match window.len() {
-        9 => medians::<T, 3, Nine>(source, shape, window),
-        25 => medians::<T, 5, TwentyFive>(source, shape, window),
-        _ => medians::<T, 9, TwentySeven>(source, shape, window),
-    }
+    let width = shape.dims[0] * shape.channels;
+    let dims = [shape.dims[0], ((1 << 16) / width).max(1), 1];
+    in_parts(
+        (source, shape, window),
+        dims,
+        #[inline(always)]
+        |part, target| match window.len() {
+            9 => compute::<T, 3, Nine>(part, target),
+            25 => compute::<T, 5, TwentyFive>(part, target),
+            _ => compute::<T, 9, TwentySeven>(part, target),
+        },
+    )
 }
 
 /// A window of columns of `ROWS` samples.
 trait Columns<const ROWS: usize> {
-    /// Sorts a column.
-    fn sort<T: Key>(column: &mut [T; ROWS]);
-
-    /// Computes a row of medians from sorted columns, the first of which is at `start`.
+    /// Computes medians from sorted columns: the first of these places is the start, the second one the distance of
+    /// neighbours.
     fn medians<T: Value>(
         lines: &Lines<T::Key, ROWS>,
-        start: usize,
-        channels: usize,
+        places: [usize; 2],
         results: &mut [T; RESULTS],
     );
-}
-
-fn medians<T: Value, const ROWS: usize, C: Columns<ROWS>>(
-    source: &[T],
-    shape: Shape,
-    window: &Window,
-) -> Result<Vec<T>> {
-    let width = shape.dims[0] * shape.channels;
-    let dims = [shape.dims[0], ((1 << 16) / width).max(1), 1];
-    in_parts(
-        source,
-        shape,
-        window,
-        dims,
-        #[inline(always)]
-        |part, target| compute::<T, ROWS, C>(part, target),
-    )
 }
 
 #[inline(always)]
@@ -109,12 +97,12 @@ fn compute<T: Value, const ROWS: usize, C: Columns<ROWS>>(part: &Part<'_, T>, ta
                 // The last results are computed together with some before them again.
                 let from = from.min(width.saturating_sub(RESULTS));
                 let first = from.saturating_sub(halo).min(rows[0].len() - SORTED);
-                sort_columns::<T, ROWS, C>(&rows, first, [channels, halo], &mut lines);
+                sort_columns(&rows, first, [channels, halo], &mut lines);
                 let start = PAD + from - halo - first;
                 match target[from..].first_chunk_mut() {
-                    Some(results) => C::medians(&lines, start, channels, results),
+                    Some(results) => C::medians(&lines, [start, channels], results),
                     None => {
-                        C::medians(&lines, start, channels, &mut spare);
+                        C::medians(&lines, [start, channels], &mut spare);
                         target.copy_from_slice(&spare[..width]);
                     }
                 }
@@ -124,7 +112,7 @@ fn compute<T: Value, const ROWS: usize, C: Columns<ROWS>>(part: &Part<'_, T>, ta
 }
 
 #[inline(always)]
-fn sort_columns<T: Value, const ROWS: usize, C: Columns<ROWS>>(
+fn sort_columns<T: Value, const ROWS: usize>(
     rows: &[&[T]; ROWS],
     first: usize,
     [channels, halo]: [usize; 2],
@@ -139,23 +127,18 @@ fn sort_columns<T: Value, const ROWS: usize, C: Columns<ROWS>>(
         for k in 0..ROWS {
             column[k] = samples[k][i].key();
         }
-        C::sort(&mut column);
+        sort(&mut column);
         for k in 0..ROWS {
             lines.0[k][PAD + i] = column[k];
         }
     }
-    if first == 0 {
-        for line in &mut lines.0 {
-            for at in (PAD - halo..PAD).rev() {
-                line[at] = line[at + channels];
-            }
+    for line in &mut lines.0 {
+        for at in (PAD - if first == 0 { halo } else { 0 }..PAD).rev() {
+            line[at] = line[at + channels];
         }
-    }
-    if first + SORTED == rows[0].len() {
-        for line in &mut lines.0 {
-            for at in PAD + SORTED..PAD + SORTED + halo {
-                line[at] = line[at - channels];
-            }
+        let is_end = first + SORTED == rows[0].len();
+        for at in PAD + SORTED..PAD + SORTED + if is_end { halo } else { 0 } {
+            line[at] = line[at - channels];
         }
     }
 }
@@ -183,9 +166,21 @@ struct Nine;
 struct TwentyFive;
 struct TwentySeven;
 
+/// Sorts three, five or nine samples.
 #[inline(always)]
-fn sort_3<T: Key>(v: &mut [T; 3]) {
-    exchange!(v: 0 2, 0 1, 1 2);
+fn sort<T: Key, const LEN: usize>(v: &mut [T; LEN]) {
+    match LEN {
+        3 => {
+            exchange!(v: 0 2, 0 1, 1 2);
+        }
+        5 => {
+            exchange!(v: 0 3, 1 4, 0 2, 1 3, 0 1, 2 4, 1 2, 3 4, 2 3);
+        }
+        _ => {
+            exchange!(v: 0 3, 1 7, 2 5, 4 8, 0 7, 2 4, 3 8, 5 6, 0 2, 1 3, 4 5, 7 8, 1 4, 3 6, 5 7);
+            exchange!(v: 0 1, 2 4, 3 5, 6 8, 2 3, 4 5, 6 7, 1 2, 3 4, 5 6);
+        }
+    }
 }
 
 /// Rows of three neighbouring columns, sorted: the columns remain sorted.
@@ -197,7 +192,7 @@ fn sorted_rows<T: Key, const ROWS: usize>(
     let mut sorted = [[T::MIN; ROWS]; 3];
     for k in 0..ROWS {
         let mut row = [lines[0][k][i], lines[1][k][i], lines[2][k][i]];
-        sort_3(&mut row);
+        sort(&mut row);
         [sorted[0][k], sorted[1][k], sorted[2][k]] = row;
     }
     sorted
@@ -205,26 +200,17 @@ fn sorted_rows<T: Key, const ROWS: usize>(
 
 impl Columns<3> for Nine {
     #[inline(always)]
-    fn sort<T: Key>(column: &mut [T; 3]) {
-        sort_3(column);
-    }
-
-    #[inline(always)]
     fn medians<T: Value>(
         lines: &Lines<T::Key, 3>,
-        start: usize,
-        channels: usize,
+        [start, step]: [usize; 2],
         results: &mut [T; RESULTS],
     ) {
-        let lines = [
-            from(&lines.0, start),
-            from(&lines.0, start + channels),
-            from(&lines.0, start + 2 * channels),
-        ];
+        let lines =
+            [from(&lines.0, start), from(&lines.0, start + step), from(&lines.0, start + 2 * step)];
         for i in 0..RESULTS {
             let [low, middle, high] = sorted_rows(&lines, i);
             let mut rest = [low[2], middle[1], high[0]];
-            sort_3(&mut rest);
+            sort(&mut rest);
             results[i] = T::from_key(rest[1]);
         }
     }
@@ -232,23 +218,13 @@ impl Columns<3> for Nine {
 
 impl Columns<9> for TwentySeven {
     #[inline(always)]
-    fn sort<T: Key>(v: &mut [T; 9]) {
-        exchange!(v: 0 3, 1 7, 2 5, 4 8, 0 7, 2 4, 3 8, 5 6, 0 2, 1 3, 4 5, 7 8, 1 4, 3 6, 5 7);
-        exchange!(v: 0 1, 2 4, 3 5, 6 8, 2 3, 4 5, 6 7, 1 2, 3 4, 5 6);
-    }
-
-    #[inline(always)]
     fn medians<T: Value>(
         lines: &Lines<T::Key, 9>,
-        start: usize,
-        channels: usize,
+        [start, step]: [usize; 2],
         results: &mut [T; RESULTS],
     ) {
-        let lines = [
-            from(&lines.0, start),
-            from(&lines.0, start + channels),
-            from(&lines.0, start + 2 * channels),
-        ];
+        let lines =
+            [from(&lines.0, start), from(&lines.0, start + step), from(&lines.0, start + 2 * step)];
         for i in 0..RESULTS {
             let [low, middle, high] = sorted_rows(&lines, i);
             // At least 14 samples are not greater, or not less, than each of the others.
@@ -263,21 +239,15 @@ impl Columns<9> for TwentySeven {
 
 impl Columns<5> for TwentyFive {
     #[inline(always)]
-    fn sort<T: Key>(v: &mut [T; 5]) {
-        exchange!(v: 0 3, 1 4, 0 2, 1 3, 0 1, 2 4, 1 2, 3 4, 2 3);
-    }
-
-    #[inline(always)]
     fn medians<T: Value>(
         lines: &Lines<T::Key, 5>,
-        start: usize,
-        channels: usize,
+        [start, step]: [usize; 2],
         results: &mut [T; RESULTS],
     ) {
         // The samples of two neighbouring columns, sorted.
         let mut pairs = Aligned([[T::Key::MIN; PAIRS]; 10]);
         let columns: [[&[T::Key; PAIRS]; 5]; 2] =
-            [from(&lines.0, start), from(&lines.0, start + channels)];
+            [from(&lines.0, start), from(&lines.0, start + step)];
         for i in 0..PAIRS {
             let mut v = [T::Key::MIN; 10];
             for k in 0..5 {
@@ -289,9 +259,8 @@ impl Columns<5> for TwentyFive {
                 pairs.0[k][i] = sorted[k];
             }
         }
-        let [a, b]: [[&[T::Key; RESULTS]; 10]; 2] =
-            [from(&pairs.0, 0), from(&pairs.0, 2 * channels)];
-        let last: [&[T::Key; RESULTS]; 5] = from(&lines.0, start + 4 * channels);
+        let [a, b]: [[&[T::Key; RESULTS]; 10]; 2] = [from(&pairs.0, 0), from(&pairs.0, 2 * step)];
+        let last: [&[T::Key; RESULTS]; 5] = from(&lines.0, start + 4 * step);
         for i in 0..RESULTS {
             // Of the 20 samples of two pairs, the five largest of the smaller half, and the five smallest of the others.
             let (mut low, mut high) = ([T::Key::MIN; 5], [T::Key::MIN; 5]);

@@ -38,7 +38,7 @@ pub fn working_bytes(shape: Shape, window: &Window, size: usize) -> usize {
 /// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let dims = part_dims(shape, window);
-    in_parts(source, shape, window, dims, |part, target| compute(part, target))
+    in_parts((source, shape, window), dims, |part, target| compute(part, target))
 }
 
 fn compute<T: Value>(part: &Part<'_, T>, target: &mut [T]) {

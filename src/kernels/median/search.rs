@@ -18,9 +18,7 @@ const LANES: usize = 64;
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let width = shape.dims[0] * shape.channels;
     in_parts(
-        source,
-        shape,
-        window,
+        (source, shape, window),
         [shape.dims[0], ((1 << 16) / width).max(1), 1],
         #[inline(always)]
         |part, target| compute(part, target),

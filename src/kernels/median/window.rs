@@ -117,9 +117,7 @@ impl<'a, T: Value> Part<'a, T> {
 /// # Errors
 /// When memory is exhausted.
 pub fn in_parts<T: Value>(
-    source: &[T],
-    shape: Shape,
-    window: &Window,
+    (source, shape, window): (&[T], Shape, &Window),
     dims: [usize; 3],
     compute: impl Fn(&Part<'_, T>, &mut [T]) + Sync,
 ) -> Result<Vec<T>> {
