@@ -53,8 +53,8 @@ impl Slab {
         slices: Slices,
         joins: bool,
     ) -> Result<Self> {
-        let Slices { width, height, .. } = slices;
-        let mut runs = Runs::of(keys, samples, width, rule.is_equal)?;
+        let height = slices.height;
+        let mut runs = Runs::of(keys, samples, slices, rule.is_equal)?;
         let (mut forest, mut firsts) = (Forest::default(), memory::room(runs.rows() / height + 1)?);
         for row in (0..runs.rows()).step_by(height) {
             firsts.push(forest.len() as u32);

@@ -48,6 +48,11 @@ pub struct Runs {
     starts: Vec<u64>,
     /// The sample of each run, if only equal samples make a component.
     values: Vec<u64>,
+    /// For each sample, if only equal samples make a component, whether the one in the row before is equal, and the one
+    /// in the plane before.
+    equal: [Vec<u64>; 2],
+    /// Rows at the start for which the plane before is not known.
+    first_rows: usize,
     /// Number of runs before each row, and in all rows.
     rows: Vec<usize>,
     /// The provisional number of each run.
@@ -88,27 +93,41 @@ impl Runs {
     ///
     /// # Errors
     /// If there is not enough memory.
-    pub fn of(keys: &Samples, samples: Range<usize>, width: usize, is_equal: bool) -> Result<Self> {
+    pub fn of(
+        keys: &Samples,
+        samples: Range<usize>,
+        slices: Slices,
+        is_equal: bool,
+    ) -> Result<Self> {
         fn all<T: bytemuck::Pod + PartialEq + Into<u64>>(
             keys: &Samples,
             samples: Range<usize>,
-            (width, is_equal): (usize, bool),
+            (slices, is_equal): (Slices, bool),
             is_set: impl Fn(T) -> bool,
         ) -> Result<Runs> {
-            let keys = &bytemuck::cast_slice(keys.as_bytes())[samples];
-            let (rows, words) = (keys.len() / width, width.div_ceil(64));
+            let Slices { width, height, are_rows } = slices;
+            let keys: &[T] = bytemuck::cast_slice(keys.as_bytes());
+            let (first, rows, words) =
+                (samples.start / width, samples.len() / width, width.div_ceil(64));
             let mut runs = Runs { width, words, rows: memory::room(rows + 1)?, ..Runs::default() };
             runs.rows.push(0);
             runs.set = memory::room(rows * words)?;
             if is_equal {
                 runs.starts = memory::room(rows * words)?;
+                runs.equal = [memory::room(rows * words)?, memory::room(rows * words)?];
+                runs.first_rows = if are_rows { rows } else { height.saturating_sub(first) };
             }
-            for row in keys.chunks(width) {
-                runs.add_row(row, &is_set, is_equal)?;
+            let row = |row: usize| &keys[row * width..][..width];
+            for number in first..first + rows {
+                let is_inner = is_equal && (number - first) % height > 0;
+                let before = is_inner.then(|| row(number - 1));
+                let has_plane = is_equal && number - first >= runs.first_rows;
+                let plane = has_plane.then(|| row(number - height));
+                runs.add_row(row(number), [before, plane], &is_set, is_equal)?;
             }
             Ok(runs)
         }
-        let how = (width, is_equal);
+        let how = (slices, is_equal);
         // Zeros of floats may have a sign.
         match keys {
             Samples::U8(_) | Samples::I8(_) => all(keys, samples, how, |key: u8| key != 0),
@@ -122,6 +141,7 @@ impl Runs {
     fn add_row<T: Copy + PartialEq + Into<u64>>(
         &mut self,
         row: &[T],
+        others: [Option<&[T]>; 2],
         is_set: impl Fn(T) -> bool,
         is_equal: bool,
     ) -> Result<()> {
@@ -141,6 +161,13 @@ impl Runs {
                     .for_each(|(flag, (a, b))| *flag = u8::from(a != b));
                 starts |= set & bits(&flags);
                 self.starts.push(starts);
+                for (equal, other) in self.equal.iter_mut().zip(others) {
+                    let other = other.map_or(&[][..], |other| &other[64 * number..]);
+                    let mut flags = [0; 64];
+                    let pairs = chunk.iter().zip(other);
+                    flags.iter_mut().zip(pairs).for_each(|(flag, (a, b))| *flag = u8::from(a == b));
+                    equal.push(set & bits(&flags));
+                }
                 memory::reserve(&mut self.values, 64)?;
                 for_each_bit(starts, |bit| self.values.push(chunk[bit as usize].into()));
             }
@@ -158,6 +185,12 @@ impl Runs {
 
     fn row(&self, row: usize) -> &[u64] {
         &self.set[row * self.words..][..self.words]
+    }
+
+    /// Where samples equal those in the row before (0) or the plane before (1); `None` if that is not known.
+    fn equal(&self, which: usize, row: usize) -> Option<&[u64]> {
+        let is_known = which == 0 || row >= self.first_rows;
+        is_known.then(|| self.equal[which].get(row * self.words..)?.get(..self.words)).flatten()
     }
 
     /// Where runs of a row start.
@@ -192,13 +225,13 @@ impl Runs {
     }
 
     /// Calls `each` with touching runs: one of the row `above`, and one of `row` of `other`. If `is_diagonal` is set,
-    /// runs also touch where the one ends before the other starts. `joined` returns for a word the positions where runs
-    /// below the one above, or diagonal to it, are known to be joined.
+    /// runs also touch where the one ends before the other starts. `equal` tells where samples of both rows are equal.
+    /// `joined` returns for a word the positions where touching runs are known to be joined.
     fn touching(
         &self,
         above: usize,
         (other, row): (&Self, usize),
-        is_diagonal: bool,
+        (is_diagonal, equal): (bool, Option<&[u64]>),
         joined: impl Fn(usize) -> Joined,
         mut each: impl FnMut(usize, usize),
     ) {
@@ -208,16 +241,18 @@ impl Runs {
         for word in 0..self.words {
             let [starts_a, starts_b] = [self.starts(above, word), other.starts(row, word)];
             let joined = joined(word);
-            let mut all = a[word] & b[word];
-            all &= !(later(a, word) & later(b, word)) | starts_a | starts_b;
-            all &= !joined.straight;
+            let (both, both_before) = match equal {
+                Some(equal) => (equal[word], later(equal, word)),
+                None => (a[word] & b[word], later(a, word) & later(b, word)),
+            };
+            let all = both & (!both_before | starts_a | starts_b) & !joined.straight;
             let [mut falling, mut rising] = [0; 2];
             if is_diagonal {
                 // Runs start here and end before, in one row and in the other one.
                 falling = starts_b & later(a, word) & !(a[word] & !starts_a) & !joined.falling;
                 rising = starts_a & later(b, word) & !(b[word] & !starts_b) & !joined.rising;
             }
-            let mut call = |bits: u64, [back_a, back_b]: [u64; 2]| {
+            let mut call = |bits: u64, [back_a, back_b]: [u64; 2], is_same: bool| {
                 for_each_bit(bits, |bit| {
                     let until = u64::MAX >> (63 - bit);
                     let count = |starts: u64, back: u64| {
@@ -225,7 +260,7 @@ impl Runs {
                     };
                     let run_a = (before_a + count(starts_a, back_a)).wrapping_sub(1);
                     let run_b = (before_b + count(starts_b, back_b)).wrapping_sub(1);
-                    if self.values.is_empty() || self.values[run_a] == other.values[run_b] {
+                    if is_same || self.values[run_a] == other.values[run_b] {
                         each(run_a, run_b);
                     }
                 });
@@ -233,11 +268,11 @@ impl Runs {
             if all | falling | rising == 0 {
             } else if self.values.is_empty() {
                 // The runs that end are the last ones that started.
-                call(all | falling | rising, [0, 0]);
+                call(all | falling | rising, [0, 0], true);
             } else {
-                call(all, [0, 0]);
-                call(falling, [starts_a, 0]);
-                call(rising, [0, starts_b]);
+                call(all, [0, 0], equal.is_some());
+                call(falling, [starts_a, 0], false);
+                call(rising, [0, starts_b], false);
             }
             before_a += starts_a.count_ones() as usize;
             before_b += starts_b.count_ones() as usize;
@@ -258,16 +293,11 @@ impl Runs {
             numbers.resize(own.end, NONE);
             if row > slice.start {
                 let joined = |_| Joined::default();
-                self.touching(
-                    row - 1,
-                    (self, row),
-                    reach.0 > 1,
-                    joined,
-                    |above, run| match numbers[run] {
-                        NONE => numbers[run] = forest.root(numbers[above]),
-                        number => forest.join(number, numbers[above]),
-                    },
-                );
+                let how = (reach.0 > 1, self.equal(0, row));
+                self.touching(row - 1, (self, row), how, joined, |above, run| match numbers[run] {
+                    NONE => numbers[run] = forest.root(numbers[above]),
+                    number => forest.join(number, numbers[above]),
+                });
             }
             for number in numbers[own].iter_mut().filter(|number| **number == NONE) {
                 *number = forest.add();
@@ -289,12 +319,20 @@ impl Runs {
         let mut each = |a: usize, b: usize| join(self.numbers[a], other.numbers[b]);
         if slices.are_rows {
             let last = above + slices.height - 1;
-            return self.touching(last, (other, row), reach > 1, |_| Joined::default(), each);
+            let how = (reach > 1, None);
+            return self.touching(last, (other, row), how, |_| Joined::default(), each);
         }
+        let is_equal = !self.values.is_empty();
         for y in 0..slices.height {
-            // Rows of which a run that touches both runs has joined them already.
-            let before = y.checked_sub(1).map(|y| other.row(row + y));
-            let middle = Some(self.row(above + y));
+            // Where a third run touches both runs, and so has joined them already: in the row before, or in the slice
+            // before at the same y. Equal samples must also have the same x as that of `other`.
+            let known = |y: usize| match is_equal {
+                true => [other.equal(0, row + y), other.equal(1, row + y)],
+                false => [Some(other.row(row + y - usize::from(y > 0))), Some(self.row(above + y))],
+            };
+            let [before, middle] = known(y);
+            let before = before.filter(|_| y > 0);
+            let corner = y.checked_sub(1).and_then(|y| known(y)[1]);
             for next in y.saturating_sub(1)..(y + 2).min(slices.height) {
                 let axes = 1 + usize::from(next != y);
                 if axes > reach {
@@ -310,26 +348,19 @@ impl Runs {
                         between.iter().flatten().fold(0, |all, row| all | bits(row, word))
                     };
                     let at = any(|row, word| row[word]);
-                    match (reach, axes) {
-                        _ if !self.values.is_empty() => Joined::default(),
-                        (1, _) => Joined {
-                            straight: at & self.before_word(above, y, word),
-                            ..Joined::default()
-                        },
-                        (2, 1) => Joined { straight: at, falling: any(later), rising: at },
-                        _ => {
-                            let diagonal = at | any(later);
-                            Joined { straight: any(near), falling: diagonal, rising: diagonal }
-                        }
-                    }
+                    let [straight, falling, rising] = match (reach, axes) {
+                        (1, _) => [at & corner.map_or(0, |corner| corner[word]), 0, 0],
+                        (2, 1) if is_equal => [at, 0, 0],
+                        (2, 1) => [at, any(later), at],
+                        _ if is_equal => [at, at, any(later)],
+                        _ => [any(near), at | any(later), at | any(later)],
+                    };
+                    Joined { straight, falling, rising }
                 };
-                self.touching(above + next, (other, row + y), axes < reach, joined, &mut each);
+                let equal = other.equal(1, row + y).filter(|_| axes == 1);
+                let how = (axes < reach, equal);
+                self.touching(above + next, (other, row + y), how, joined, &mut each);
             }
         }
-    }
-
-    /// A word of the row before `y`, from the row `first` on.
-    fn before_word(&self, first: usize, y: usize, word: usize) -> u64 {
-        if y == 0 { 0 } else { self.row(first + y - 1)[word] }
     }
 }
