@@ -61,9 +61,8 @@ const EXAMPLES: &str = "\
 Examples:
   gpuproc label mask.png labels.png
   gpuproc label cells.tif -o labels/ --connectivity 4 --min-size 20
-  gpuproc label mask.nii.gz labels.nii.gz --connectivity 6
-  gpuproc label atlas.nrrd parts.nrrd --equal
-  gpuproc label mask.nii.gz labels.nii.gz --table sizes.csv --intensity ct.nii.gz";
+  gpuproc label organs.nii.gz parts.nii.gz --equal --connectivity 6
+  gpuproc label mask.png labels.png --table cells.csv --intensity page.png";
 
 /// The table of one of several inputs, and whether its folder is created.
 fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
