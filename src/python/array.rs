@@ -148,7 +148,8 @@ impl<'py> Array<'py> {
         let dims = self.layout.dims;
         for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => self.detached::<T, R>(|samples| {
             let volume = Borrowed::new(samples, |samples| Grid { dims, channels: 1, alpha: Alpha::None, samples });
-            work(&SharedVolume(Some(Arc::new(volume.into_inner())), PhantomData).0.as_ref().expect("taken when it is dropped"))
+            let shared = SharedVolume(Some(Arc::new(volume.into_inner())), PhantomData);
+            work(shared.0.as_ref().expect("taken when it is dropped"))
         }), other => unreachable!("{other} is no type of samples"))
     }
 

@@ -180,7 +180,6 @@ fn describe(
 ///        [3, 4, 5]], dtype=uint8)
 #[pyfunction]
 #[pyo3(signature = (path, image, *, spacing=None, affine=None, unit="mm", channel_axis=None, quality=None))]
-#[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn imwrite(
     path: PathBuf,
     image: &Bound<'_, PyAny>,

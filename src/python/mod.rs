@@ -32,7 +32,7 @@ mod _gpuproc {
         device::{Device, devices, set_device},
         error::DeviceError,
         files::{imread, imwrite},
-        filters::{gaussian, uniform_filter},
+        filters::{gaussian, median, uniform_filter},
         measures::{histogram, statistics},
         meshes::{label_meshes, marching_cubes, simplify},
         numbers::{argsort, cumsum, integral_image, sort},

@@ -430,7 +430,7 @@ pub(super) fn unsharp_mask<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if !amount.is_finite() || !(threshold >= 0.0) {
+    if !amount.is_finite() || threshold.is_nan() || threshold < 0.0 {
         return Err(PyValueError::new_err("expected a finite amount and a threshold of 0 or more"));
     }
     Call { image, channel_axis, out, device }

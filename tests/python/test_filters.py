@@ -231,3 +231,14 @@ def test_label(shape):
         np.testing.assert_array_equal(gp.label(image > 0, connectivity, equal=False), ndi.label(image, structure)[0])
     sizes = np.bincount(gp.label(image).ravel())
     assert gp.label(image, min_size=3).max() == (sizes[1:] >= 3).sum()
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, bool])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_median(dtype, shape):
+    image = samples(np.uint8, shape) > 100 if dtype is bool else samples(dtype, shape)
+    radius = [1, 2, 1][: len(shape)]
+    size = [2 * r + 1 for r in radius]
+    for percentile in [0, 20, 50, 100]:
+        expected = ndi.percentile_filter(image, percentile, size, mode="nearest")
+        np.testing.assert_array_equal(gp.median(image, radius, percentile=percentile), expected)

@@ -131,13 +131,13 @@ def test_threads_run_at_once():
 
 def test_other_threads_of_python_run_meanwhile():
     import threading
-    image = np.random.default_rng(0).random((4000, 4000))
+    image = np.random.default_rng(0).random((1000, 1000))
     count, done = 0, False
 
     def work():
         nonlocal done
         for _ in range(3):
-            gp.gaussian(image, 20)
+            gp.gaussian(image, 10)
         done = True
 
     thread = threading.Thread(target=work)
@@ -146,7 +146,7 @@ def test_other_threads_of_python_run_meanwhile():
         count += 1
         time.sleep(0.001)
     thread.join()
-    assert count > 20
+    assert count > 5
 
 
 def test_a_forked_process_fails_instead_of_waiting_forever():
@@ -176,7 +176,7 @@ def test_warnings_are_logged():
 
 @pytest.mark.parametrize("name", ["a.png", "a.tif", "a.webp", "a.bmp"])
 def test_images_of_files(tmp_path, name):
-    for shape in [(7, 9), (7, 9, 3), (7, 9, 4)]:
+    for shape in [(7, 9), (7, 9, 3), (7, 9, 4)][name == "a.webp" :]:  # WebP has no grey images.
         image = np.random.default_rng(1).integers(0, 255, shape, np.uint8)
         if shape[-1] == 4:
             image[..., 3] = 255

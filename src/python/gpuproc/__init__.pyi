@@ -59,6 +59,10 @@ def uniform_filter(
     image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Mode = "reflect", cval: float = 0.0,
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
+def median(
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, percentile: float = 50.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def erosion(
     image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,

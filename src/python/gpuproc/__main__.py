@@ -3,7 +3,7 @@
 import os
 import sys
 
-from ._gpuproc import main as run
+from gpuproc._gpuproc import main as run
 
 
 def main():
