@@ -129,23 +129,23 @@ impl Prepared {
             stored.held = stored.held.take().or(whole);
             Ok(())
         };
-        if let Some(samples) = step.reduced(&session.device, source.axis, &mut pass)? {
+        let prepared = step.prepared(&session.device, shape, &mut pass)?;
+        let step = prepared.map_or_else(|| step.clone(), Arc::from);
+        let reduced = step.reduced(&session.device, source.axis, &mut pass)?;
+        self.all.push(step.clone());
+        if let Some(samples) = reduced {
             let result = GridType { shape, dtype: samples.dtype() };
             let Shape { dims, channels } = step.output(result)?.shape;
             self.held = Some(Grid { dims, channels, alpha: source.alpha, samples });
             let before = before.map(|before| before + 1);
             self.chain = Chain { steps: Vec::new(), before };
-            self.all.push(step.clone());
             return Ok(self);
         }
-        let prepared = step.prepared(&session.device, shape, &mut pass)?;
         if stored.held.is_some() {
             self.held = stored.held;
             self.chain = Chain { steps: Vec::new(), before };
         }
-        let step = prepared.map_or_else(|| step.clone(), Arc::from);
-        self.chain.steps.push(step.clone());
-        self.all.push(step);
+        self.chain.steps.push(step);
         Ok(self)
     }
 
