@@ -6,7 +6,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Replace each sample by the median, or another percentile, around it.
+/// Replace each sample by the median or a percentile around it.
 ///
 /// This removes specks and noise, and keeps edges. Type and channels are kept, and each channel is computed by itself. Volumes
 /// are computed in three dimensions. Outside, the nearest sample counts. The result is the same on every device.

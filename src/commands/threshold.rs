@@ -69,25 +69,25 @@ const LOCAL_METHODS: [flags::Choice<LocalMethod>; 3] = [
 struct LocalArgs {
     /// Size of the window of --local in pixels, an odd number, or one per axis: 15,15,5
     #[arg(short, long, value_name = "W[,W..]", default_value = "15", value_parser = parse_window)]
-    #[arg(requires = "local")]
+    #[arg(requires = "local", conflicts_with_all = ["value", "otsu", "classes", "hysteresis"])]
     window: PerAxis<usize>,
 
     /// Standard deviation of --local gaussian, 0 to 500, or one per axis [default: (window - 1) / 6]
-    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma, requires = "local")]
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma, requires = "local", conflicts_with_all = ["value", "otsu", "classes", "hysteresis"])]
     sigma: Option<PerAxis<f64>>,
 
     /// Number to subtract from the mean of --local mean and gaussian
     #[arg(long, value_name = "D", default_value_t = 0.0, allow_hyphen_values = true)]
-    #[arg(requires = "local", value_parser = parse_number)]
+    #[arg(requires = "local", conflicts_with_all = ["value", "otsu", "classes", "hysteresis"], value_parser = parse_number)]
     offset: f64,
 
     /// Parameter k of --local sauvola: larger values make the mask larger
     #[arg(long, value_name = "K", default_value_t = 0.2, allow_hyphen_values = true)]
-    #[arg(requires = "local", value_parser = parse_number)]
+    #[arg(requires = "local", conflicts_with_all = ["value", "otsu", "classes", "hysteresis"], value_parser = parse_number)]
     k: f64,
 
     /// Range of the deviation in --local sauvola [default: half of the range of integers, 1 for floats]
-    #[arg(long, value_name = "R", requires = "local", value_parser = parse_number)]
+    #[arg(long, value_name = "R", requires = "local", conflicts_with_all = ["value", "otsu", "classes", "hysteresis"], value_parser = parse_number)]
     range: Option<f64>,
 }
 
@@ -95,7 +95,7 @@ const EXAMPLES: &str = "\
 Examples:
   gpuproc threshold page.png mask.png --value 128
   gpuproc threshold cells.tif -o masks/ --otsu
-  gpuproc threshold page.jpg text.png --local sauvola --window 25
+  gpuproc threshold page.png text.png --local sauvola --window 25
   gpuproc threshold vessels.nii.gz mask.nii.gz --hysteresis 90,160
   gpuproc threshold head.nii.gz classes.nii.gz --classes 4";
 

@@ -201,7 +201,7 @@ fn rejects_invalid_sigmas() {
     let folder = tempfile::tempdir().unwrap();
     write_volume(folder.path(), &Gradient { axes: 3, sigma: None, is_float: false });
     for (flags, part) in [
-        ("--sigma 0", "from 0.2 to 500"),
+        ("--sigma 0", "above 0"),
         ("--sigma x", "numbers"),
         ("--sigma 1,2", "3 axes"),
         ("--sigma 501", "500"),

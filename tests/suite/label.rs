@@ -250,7 +250,8 @@ fn labels_images_in_blocks_and_batches() {
     for name in ["out/a.pgm", "out/b.pgm"] {
         assert!(fs::read(path.join(name)).unwrap().ends_with(&expected), "{name}");
     }
-    works(path, "label a.pgm rows.png --connectivity 4 --max-memory 400K");
+    works(path, "blur a.pgm a.tif --sigma 0");
+    works(path, "label a.tif rows.png --connectivity 4 --max-memory 400K");
     works(path, "blur rows.png rows.pgm --sigma 0");
     assert!(fs::read(path.join("rows.pgm")).unwrap().ends_with(&expected));
 }
@@ -261,9 +262,10 @@ fn refuses_formats_that_cannot_hold_the_labels() {
     let path = folder.path();
     let checks: Vec<u8> = (0..600 * 300).map(|at| ((at % 600 + at / 600) % 2) as u8).collect();
     fs::write(path.join("many.pgm"), [b"P5 600 300 255\n".to_vec(), checks].concat()).unwrap();
+    works(path, "blur many.pgm many.tif --sigma 0");
     for (line, part) in [
         ("label many.pgm out.png -n 4", "65,535 labels"),
-        ("label many.pgm out.png -n 4 --max-memory 1M", "65,535 labels"),
+        ("label many.tif out.png -n 4 --max-memory 1M", "65,535 labels"),
         ("label many.pgm out.jpg", "write .png or .tif"),
         ("label many.pgm out.bmp", "write .png or .tif"),
         ("label many.pgm out.png -n 6", "needs 4 or 8"),
@@ -272,7 +274,7 @@ fn refuses_formats_that_cannot_hold_the_labels() {
     ] {
         let (code, message) = run(path, line);
         assert_eq!((code, message.contains(part)), (2, true), "{line}: {message}");
-        assert_eq!(fs::read_dir(path).unwrap().count(), 1, "{line}");
+        assert_eq!(fs::read_dir(path).unwrap().count(), 2, "{line}");
     }
     works(path, "label many.pgm out.tif -n 4");
 }

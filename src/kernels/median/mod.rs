@@ -131,7 +131,7 @@ impl Filter for Median {
     fn held_bytes(&self, input: GridType) -> u64 {
         let size = input.dtype.size();
         let max = if size == 1 { histogram::MAX_WINDOW } else { max_search(size) };
-        match self.window.len() > max {
+        match self.window.len() > max && !network::has(&self.window) {
             true => ranks::working_bytes(input.shape, &self.window, size) as u64,
             false => 0,
         }
