@@ -45,7 +45,7 @@ pub struct Table {
 /// Samples that are read together with the labels.
 enum Intensities {
     Image(Samples, usize),
-    Volume(VolumeReader),
+    Volume(Box<VolumeReader>),
 }
 
 impl Intensities {
@@ -70,7 +70,7 @@ impl Table {
             Some(layout) => {
                 let file = VolumeFile::describe(source, layout)?;
                 file.check(self.limits)?;
-                (file.dims, Intensities::Volume(file.reader()?))
+                (file.dims, Intensities::Volume(Box::new(file.reader()?)))
             }
             None => {
                 let image = read_image(source, self.limits, &self.timings)?;

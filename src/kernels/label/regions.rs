@@ -23,7 +23,7 @@ impl Region {
     /// The region without samples.
     pub const EMPTY: Self = Self {
         size: 0,
-        bounds: [const { usize::MAX..0 }; 3],
+        bounds: [const { Range { start: usize::MAX, end: 0 } }; 3],
         sums: [0; 3],
         total: 0.0,
         extremes: [f64::INFINITY, f64::NEG_INFINITY],

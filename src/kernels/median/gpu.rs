@@ -50,7 +50,7 @@ pub fn select(
     shape: Shape,
     window: &Window,
 ) -> Result<Option<Samples>> {
-    if samples.dtype() == Dtype::F64 || window.len() > MAX_WINDOW {
+    if samples.dtype() == Dtype::F64 || window.size() > MAX_WINDOW {
         return Ok(None);
     }
     let shader = specialised(samples.dtype());

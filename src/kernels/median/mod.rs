@@ -74,7 +74,7 @@ fn max_search(size: usize) -> usize {
 
 /// The percentiles of samples of any type.
 fn select<T: Ordered>(samples: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
-    match window.len() {
+    match window.size() {
         _ if network::has(window) => network::run(samples, shape, window),
         len if len <= max_search(size_of::<T>()) => search::run(samples, shape, window),
         _ => ranks::run(samples, shape, window),
@@ -91,7 +91,7 @@ impl Kernel for Median {
             return Ok(grid.samples.clone());
         }
         let (window, shape) = (&self.window, grid.shape());
-        let has_histogram = (max_search(1) + 1..=histogram::MAX_WINDOW).contains(&window.len());
+        let has_histogram = (max_search(1) + 1..=histogram::MAX_WINDOW).contains(&window.size());
         match &grid.samples {
             Samples::U8(samples) if has_histogram => {
                 Ok(histogram::run(samples, shape, window)?.into())
@@ -131,7 +131,7 @@ impl Filter for Median {
     fn held_bytes(&self, input: GridType) -> u64 {
         let size = input.dtype.size();
         let max = if size == 1 { histogram::MAX_WINDOW } else { max_search(size) };
-        match self.window.len() > max && !network::has(&self.window) {
+        match self.window.size() > max && !network::has(&self.window) {
             true => ranks::working_bytes(input.shape, &self.window, size) as u64,
             false => 0,
         }

@@ -3,6 +3,8 @@
 //!
 //! Loops have constant lengths and no checks of bounds, so that they are vectorised without a remainder.
 
+#![allow(clippy::needless_range_loop, reason = "iterators of several arrays are not vectorised")]
+
 use super::window::{Part, Window, in_parts};
 use crate::{
     data::grid::Shape,
@@ -39,7 +41,7 @@ macro_rules! exchange {
 /// Whether [`run`] computes the result of this window.
 pub fn has(window: &Window) -> bool {
     let [x, y, z] = window.dims();
-    matches!([x, y * z], [3, 3 | 9] | [5, 5]) && window.rank == window.len() / 2
+    matches!([x, y * z], [3, 3 | 9] | [5, 5]) && window.rank == window.size() / 2
 }
 
 /// The medians of a grid.
@@ -53,7 +55,7 @@ pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<
         (source, shape, window),
         dims,
         #[inline(always)]
-        |part, target| match window.len() {
+        |part, target| match window.size() {
             9 => compute::<T, 3, Nine>(part, target),
             25 => compute::<T, 5, TwentyFive>(part, target),
             _ => compute::<T, 9, TwentySeven>(part, target),

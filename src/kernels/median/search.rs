@@ -29,7 +29,7 @@ pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<
 fn compute<T: Value>(part: &Part<'_, T>, target: &mut [T]) {
     let (window, channels) = (part.window, part.shape.channels);
     let [across, down, deep] = window.dims();
-    let after = window.len() - 1 - window.rank;
+    let after = window.size() - 1 - window.rank;
     let pitch = part.width().next_multiple_of(LANES) + (across - 1) * channels;
     let mut lines = memory::zeros(pitch * down * deep).unwrap_or_else(memory::raise);
     for z in part.spans[2].clone() {

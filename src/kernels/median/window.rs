@@ -22,8 +22,8 @@ impl Window {
     /// of the sorted samples, counted from 0; the last one for 100.
     pub fn new(radius: [usize; 3], percentile: f64) -> Self {
         let window = Self { radius, rank: 0 };
-        let rank = (window.len() as f64 * percentile / 100.0) as usize;
-        Self { rank: rank.min(window.len() - 1), ..window }
+        let rank = (window.size() as f64 * percentile / 100.0) as usize;
+        Self { rank: rank.min(window.size() - 1), ..window }
     }
 
     /// Number of samples along x, y and z.
@@ -32,7 +32,7 @@ impl Window {
     }
 
     /// Number of samples.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.dims().iter().product()
     }
 }
