@@ -18,7 +18,7 @@ use crate::{
 /// class: the number of thresholds that it exceeds, 0 to N. With --local, each sample has its own threshold. The result has
 /// one channel of 8 bits. Colours are compared by their luminance (BT.709).
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub struct Args {
     #[command(flatten)]
     choice: Choice,
@@ -91,12 +91,14 @@ struct LocalArgs {
     range: Option<f64>,
 }
 
+const USAGE: &str = "gpuproc threshold [OPTIONS] <--value T|--otsu|--local M|...> [FILE]...";
+
 const EXAMPLES: &str = "\
 Examples:
   gpuproc threshold page.png mask.png --value 128
   gpuproc threshold cells.tif -o masks/ --otsu
   gpuproc threshold page.png text.png --local sauvola --window 25
-  gpuproc threshold vessels.nii.gz mask.nii.gz --hysteresis 90,160
+  gpuproc threshold head.nii.gz mask.nii.gz --hysteresis 90,160
   gpuproc threshold head.nii.gz classes.nii.gz --classes 4";
 
 fn parse_window(text: &str) -> Result<PerAxis<usize>, String> {

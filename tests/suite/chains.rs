@@ -214,8 +214,8 @@ fn long_chains_equal_separate_runs() {
         &["blur -s 1", "project --axis y", "resize --scale 2 --filter nearest", "blur -s 1"],
     ] {
         for (input, memory) in [
-            ("a.nrrd", "--max-memory 92k"),
-            ("b.nrrd", "--max-memory 100k --threads 2"),
+            ("a.nrrd", "--max-memory 94k"),
+            ("b.nrrd", "--max-memory 106k --threads 2"),
             ("c.nrrd", "--max-memory 180k"),
         ] {
             assert_same_as_separate(folder, input, steps, &["", "--threads 3", memory]);

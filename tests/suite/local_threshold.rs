@@ -225,7 +225,7 @@ fn rejects_invalid_parameters() {
     for (flags, part) in [
         ("--local median", "sauvola"),
         ("--local mean --otsu", "cannot be used with"),
-        ("--otsu --window 5", "--local"),
+        ("--otsu --window 5", "cannot be used with"),
         ("--local mean --window 4", "odd"),
         ("--local mean --window 20003", "20001"),
         ("--local mean --window 3,3", "3 axes"),
