@@ -360,10 +360,10 @@ pub fn finite_types(len: usize) -> [Samples; 8] {
     for samples in &mut all {
         match samples {
             Samples::F32(values) => {
-                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 })
+                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 });
             }
             Samples::F64(values) => {
-                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 })
+                values.iter_mut().for_each(|v| *v = if v.is_normal() { *v } else { 2.5 });
             }
             _ => {}
         }

@@ -86,7 +86,7 @@ fn reference(threshold: &LocalThreshold, grid: &Grid) -> Vec<Option<u8>> {
         };
         let bound = 1e-9 * (value.abs() + mean.abs() + at.abs() + square.abs().sqrt());
         let is_clear = is_exact || (value - at).abs() > bound || at.is_nan();
-        is_clear.then(|| if *value > at { 255 } else { 0 })
+        is_clear.then_some(if *value > at { 255 } else { 0 })
     };
     values.iter().zip(moments(threshold, &values, grid.dims)).map(class).collect()
 }
