@@ -117,9 +117,9 @@ mod python;
 pub mod util;
 
 pub use api::{
-    Blur, Channels, Counts, Device, DeviceInfo, Histogram, Image, LabelMeshes, MarchingCubes, Mesh,
-    Label, Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, Volume, auto_levels,
-    equalize, histogram, mesh, statistics, summed_area_table,
+    Blur, Channels, Counts, Device, DeviceInfo, Histogram, Image, Label, LabelMeshes,
+    MarchingCubes, Mesh, Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold,
+    Volume, auto_levels, equalize, histogram, mesh, statistics, summed_area_table,
 };
 pub use kernels::{
     blur::Edge,
