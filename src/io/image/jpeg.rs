@@ -82,7 +82,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     decode_shrunken(bytes, limits, &|_| 1)
 }
 
-/// As [`decode`], as many times smaller as `shrink` returns for the size of the upright image: 1, 2, 4 or 8.
+/// As `decode`, as many times smaller as `shrink` returns for the size of the upright image: 1, 2, 4 or 8.
 pub fn decode_shrunken(
     bytes: &[u8],
     limits: Limits,

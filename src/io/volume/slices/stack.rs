@@ -14,7 +14,7 @@ pub type ReadChunks = Box<dyn FnMut() -> Result<Option<Samples>> + Send>;
 /// Slices of one size and type.
 pub trait Slices: Send + Sync {
     /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values
-    /// of the type [`Description::dtype`](crate::io::volume::header::Description::dtype) in the machine's byte order.
+    /// of the type `Description::dtype` in the machine's byte order.
     ///
     /// # Errors
     /// When the slice cannot be read, or has another size or type than the others.
