@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Device(device::Device);
 
-/// What is known of a device before it is opened.
+/// Properties of a GPU, known before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What filters take: an [`Image`](crate::Image) or a [`Volume`](crate::Volume).
+/// Input of a filter: an [`Image`](crate::Image) or a [`Volume`](crate::Volume).
 pub trait Raster: sealed::Stored {
     /// The type of the samples.
     type Sample: Sample;

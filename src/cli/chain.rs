@@ -60,7 +60,7 @@ pub fn parse(
         let command = parser.find_subcommand(name).expect("it has been parsed");
         if !has(command, &"then".into()) {
             return Err(Error::usage(format_args!(
-                "`{name}` cannot be before --then: its result is no image or volume"
+                "`{name}` cannot be before --then: its result is not an image or volume"
             )));
         }
         let is_given = |arg: &&Arg| {

@@ -165,7 +165,7 @@ pub fn filtered(
     }
 }
 
-/// The image `source` after `filter`, which is no chain.
+/// The image `source` after `filter`, which is not a chain.
 fn filtered_by_one(
     filter: &dyn Filter,
     source: &Source,
@@ -284,10 +284,10 @@ fn write_blocks(
     let mut head = Image { width, height, channels, samples, ..image };
     set_size(&mut head.metadata, [shape, output.shape]);
     let target = session.image_target(&job.sink, format, settings.encoding);
-    target.check(&head)?;
     if job.filter.makes_labels() {
         target.check_labels(output.dtype)?;
     }
+    target.check(&head)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
     let file = job.sink.create(session.no_clobber)?;
     let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;

@@ -23,12 +23,12 @@ use crate::{
 pub struct Chain {
     /// The filters.
     pub steps: Vec<Arc<dyn Filter>>,
-    /// Number of steps of the whole chain that run before these; `None` for a filter that is no part of a chain.
+    /// Number of steps of the whole chain that run before these; `None` for a filter that is not part of a chain.
     pub before: Option<usize>,
 }
 
 impl Chain {
-    /// The filter that does the same: the only step where it is no part of a chain, else the chain itself.
+    /// The filter that does the same: the only step where it is not part of a chain, else the chain itself.
     pub fn filter(&self) -> &dyn Filter {
         match (&self.steps[..], self.before) {
             ([step], None) => &**step,

@@ -136,7 +136,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         6
     }
 
-    /// Whether the result is labels. Formats must hold them as they are, and their type is known only when the filter
+    /// Whether the result is labels. Formats must store them unchanged, and their type is known only when the filter
     /// is [prepared](Filter::prepared).
     fn makes_labels(&self) -> bool {
         false

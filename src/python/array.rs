@@ -137,7 +137,7 @@ impl<'py> Array<'py> {
                 Borrowed::new(&samples[at * len..][..len], make)
             };
             work(&(0..grids).map(grid).collect::<Vec<_>>())
-        }), other => unreachable!("{other} is no type of samples"))
+        }), other => unreachable!("{other} is not a type of samples"))
     }
 
     /// Calls `work` with the volume that the array is, while other threads of Python may run.
@@ -150,7 +150,7 @@ impl<'py> Array<'py> {
             let volume = Borrowed::new(samples, |samples| Grid { dims, channels: 1, alpha: Alpha::None, samples });
             let shared = SharedVolume(Some(Arc::new(volume.into_inner())), PhantomData);
             work(shared.0.as_ref().expect("taken when it is dropped"))
-        }), other => unreachable!("{other} is no type of samples"))
+        }), other => unreachable!("{other} is not a type of samples"))
     }
 
     /// Calls `work` with all samples as pixels of one channel, while other threads of Python may run.
@@ -160,7 +160,7 @@ impl<'py> Array<'py> {
     ) -> PyResult<R> {
         for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => self.detached::<T, R>(|samples| {
             work(&Borrowed::new(samples, |samples| Pixels { samples, channels: 1 }))
-        }), other => unreachable!("{other} is no type of samples"))
+        }), other => unreachable!("{other} is not a type of samples"))
     }
 
     fn detached<T: Element + Scalar, R: Send>(

@@ -137,7 +137,7 @@ fn summed<'py>(
     let shape = numbers.array.shape().to_vec();
     let along = AlongAxes { device: &device, shape, axes, inclusive };
     for_dtype!(numbers.dtype, T in [u64 i64 f32 f64] => numbers.map::<T, T>(|v| along.sums(v)),
-        other => unreachable!("sums are no {other}"))
+        other => unreachable!("sums are never {other}"))
 }
 
 /// Cumulative sums along an axis.

@@ -333,7 +333,7 @@ fn wrong_chains_are_refused_before_anything_runs() {
         ("info a.nrrd --then blur -o o.nrrd", "`info` cannot be before --then"),
         (
             "blur a.nrrd --then mesh --iso 9 --then blur -o o.nrrd",
-            "`mesh` cannot be before --then: its result is no image or volume",
+            "`mesh` cannot be before --then: its result is not an image or volume",
         ),
         ("histogram a.nrrd --then blur -o o.nrrd", "`histogram` cannot be before --then"),
         ("blur a.nrrd --then threshold", "the following required arguments were not provided"),
@@ -361,7 +361,7 @@ fn wrong_chains_are_refused_before_anything_runs() {
         let written = ["o.nrrd", "o.png", "o.jpg"].iter().any(|name| folder.join(name).exists());
         assert!(!written, "{line}");
     }
-    // A resized projection is no plane any more.
+    // A resized projection is not a plane any more.
     let line = "project a.nrrd --then resize --scale 3 --then blur -o o.png";
     let (code, stderr) = run(folder, line);
     assert!(code == 2 && stderr.contains("the result is a volume"), "{stderr}");

@@ -274,6 +274,7 @@ fn refuses_formats_that_cannot_hold_the_labels() {
     ] {
         let (code, message) = run(path, line);
         assert_eq!((code, message.contains(part)), (2, true), "{line}: {message}");
+        assert!(!message.contains("clamped"), "{line}: {message}");
         assert_eq!(fs::read_dir(path).unwrap().count(), 2, "{line}");
     }
     works(path, "label many.pgm out.tif -n 4");

@@ -10,7 +10,7 @@ use crate::{
 /// Parses standard deviations of a Gaussian in pixels.
 ///
 /// # Errors
-/// When they are no numbers from 0 to [`MAX_SIGMA`].
+/// When they are not numbers from 0 to [`MAX_SIGMA`].
 pub fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
     PerAxis::parse(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma)).ok_or_else(|| {
         format!("expected one to three numbers from 0 to {MAX_SIGMA}, such as 2 or 1,1,1.5")
