@@ -31,7 +31,7 @@ macro_rules! numbers {
     };
 }
 
-numbers! { u32 i32 f32 u64 i64 f64 }
+numbers! { u8 i8 u16 i16 u32 i32 f32 u64 i64 f64 }
 
 /// Evaluates an expression with `$T` as the Rust type of a [`Dtype`](crate::data::dtype::Dtype) out of
 /// [`Dtype::NUMBERS`](crate::data::dtype::Dtype::NUMBERS). Panics for other types, which no array has.

@@ -6,7 +6,7 @@ use super::blocks::{BlockSource, Blocks, read_blocks, write_behind};
 use crate::{
     data::{
         blocks::{Span, Split},
-        grid::{Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
     engine::session::Session,
@@ -57,8 +57,8 @@ pub type Work<'a> = &'a mut dyn FnMut(usize, Grid) -> Result<Option<Samples>>;
 /// A filter whose steps know all that they need to know of the whole input.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The result of the first steps, if it is in memory.
-    held: Option<Grid>,
+    /// The input, or the result of the first steps, if it is in memory.
+    held: Option<HeldGrid>,
     /// The other steps.
     chain: Chain,
     /// All steps.
@@ -67,7 +67,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares `filter` for `source`. A step that depends on all samples of its input reads the result of the steps
-    /// before it. That result stays in memory if it fits into the spare memory, and is computed again otherwise.
+    /// before it. That result stays in memory if it fits into the spare memory, and is read or computed again otherwise.
     ///
     /// # Errors
     /// Those of reading and of the filter.
@@ -101,32 +101,31 @@ impl Prepared {
         division: &Division,
         session: &Session,
     ) -> Result<Self> {
-        let input = self.held.as_ref().map_or(source.shape, Grid::shape);
+        let input = self.held.as_ref().map_or(source.shape, |held| held.shape);
         let shape = self.chain.shapes(input)[self.chain.steps.len()];
         let all = Division { own: 0..shape.dims[source.axis], ..division.clone() };
-        let held_bytes = self.held.as_ref().map_or(0, |grid| grid.grid_type().bytes());
+        let held_bytes = self.held.as_ref().map_or(0, HeldGrid::bytes);
+        let is_held = self.held.is_some() && self.chain.steps.is_empty();
         let before = self.chain.before.map(|before| before + self.chain.steps.len());
         let mut stored = Self::default();
         let mut pass = |consume: &mut dyn FnMut(&Grid) -> Result<()>| {
-            let mut whole: Option<Grid> = None;
-            let input = if stored.held.is_some() { &stored } else { &self };
-            input.for_each(source, &all, session, &mut |first, grid| {
+            if stored.held.is_some() {
+                return stored.for_each(source, &all, session, &mut |_, grid| {
+                    consume(&grid).map(|()| Some(grid.samples))
+                });
+            }
+            let mut whole = HeldGrid { shape, alpha: source.alpha, parts: Vec::new() };
+            self.for_each(source, &all, session, &mut |_, grid| {
                 consume(&grid)?;
-                let whole_type = GridType { shape, ..grid.grid_type() };
-                let fits = held_bytes.saturating_add(whole_type.bytes()) <= division.spare;
-                if first == 0 && fits && !input.chain.steps.is_empty() {
-                    let samples = Samples::zeros(whole_type.dtype, shape.samples())?;
-                    whole = Some(Grid { dims: shape.dims, samples, ..grid });
+                let bytes = GridType { shape, ..grid.grid_type() }.bytes();
+                if is_held || held_bytes.saturating_add(bytes) > division.spare {
+                    return Ok(Some(grid.samples));
                 }
-                if let Some(whole) = &mut whole {
-                    let block = grid.samples.as_bytes();
-                    let row = block.len() / grid.dims[source.axis];
-                    whole.samples.as_bytes_mut()[first * row..][..block.len()]
-                        .copy_from_slice(block);
-                }
-                Ok(Some(grid.samples))
+                whole.alpha = grid.alpha;
+                whole.parts.push(grid.samples);
+                Ok(None)
             })?;
-            stored.held = stored.held.take().or(whole);
+            stored.held = Some(whole).filter(|whole| !whole.parts.is_empty());
             Ok(())
         };
         let prepared = step.prepared(&session.device, shape, &mut pass)?;
@@ -135,8 +134,8 @@ impl Prepared {
         self.all.push(step.clone());
         if let Some(samples) = reduced {
             let result = GridType { shape, dtype: samples.dtype() };
-            let Shape { dims, channels } = step.output(result)?.shape;
-            self.held = Some(Grid { dims, channels, alpha: source.alpha, samples });
+            let shape = step.output(result)?.shape;
+            self.held = Some(HeldGrid { shape, alpha: source.alpha, parts: vec![samples] });
             let before = before.map(|before| before + 1);
             self.chain = Chain { steps: Vec::new(), before };
             return Ok(self);
@@ -165,9 +164,9 @@ impl Prepared {
         };
         let axis = source.axis;
         let open = |next: usize| -> Result<Box<dyn Reader + '_>> {
-            Ok(Box::new(GridReader { grid, axis, next }))
+            Ok(Box::new(GridReader { grid, axis, next, spare: None }))
         };
-        let (name, shape, alpha) = (source.name.clone(), grid.shape(), grid.alpha);
+        let (name, &HeldGrid { shape, alpha, .. }) = (source.name.clone(), grid);
         let held = BlockSource { name, shape, axis, alpha, open: &open };
         let block = (division.block * held.length()).div_ceil(source.length().max(1));
         run_blocks(&held, &self.chain, &Division { block, ..division.clone() }, session, work)
@@ -208,7 +207,7 @@ fn run_blocks(
         })?;
         if !is_resized {
             let row = samples.len() / span.padded.len().max(1);
-            samples.keep(span.before * row..(span.before + span.core.len()) * row);
+            samples.keep(span.before * row..(span.before + span.core.len()) * row)?;
         }
         dims[axis] = span.core.len();
         let used = work(span.core.start, Grid { dims, channels, alpha, samples })?;
@@ -216,22 +215,47 @@ fn run_blocks(
     })
 }
 
+/// A grid in memory, divided into parts along the outermost axis.
+#[derive(Debug)]
+struct HeldGrid {
+    shape: Shape,
+    alpha: Alpha,
+    parts: Vec<Samples>,
+}
+
+impl HeldGrid {
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.as_bytes().len() as u64).sum()
+    }
+}
+
 /// Reads the rows or slices of a grid.
 struct GridReader<'a> {
-    grid: &'a Grid,
+    grid: &'a HeldGrid,
     axis: usize,
     next: usize,
+    /// Samples that the caller has given back. Their memory is reused.
+    spare: Option<Samples>,
 }
 
 impl Reader for GridReader<'_> {
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
-        let samples = &self.grid.samples;
-        let row = samples.len() / self.grid.dims[self.axis].max(1);
-        let mut read = Samples::extended(before, count * row, samples.dtype(), None)?;
-        let new = &mut read.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
-        let first = self.next * row * samples.dtype().size();
-        new.copy_from_slice(&samples.as_bytes()[first..first + new.len()]);
+        let HeldGrid { shape, parts, .. } = self.grid;
+        let (dtype, row) = (parts[0].dtype(), shape.samples() / shape.dims[self.axis].max(1));
+        let mut read = Samples::extended(before, count * row, dtype, self.spare.take())?;
+        let mut new = &mut read.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
+        let mut skipped = self.next * row * dtype.size();
+        for part in parts.iter().map(Samples::as_bytes) {
+            let from = &part[skipped.min(part.len())..];
+            skipped -= part.len() - from.len();
+            let to = new.split_off_mut(..from.len().min(new.len())).expect("it is not longer");
+            to.copy_from_slice(&from[..to.len()]);
+        }
         self.next += count;
         Ok(read)
+    }
+
+    fn reuse(&mut self, done: Samples) {
+        self.spare = Some(done).filter(|done| done.dtype() == self.grid.parts[0].dtype());
     }
 }

@@ -38,8 +38,8 @@ pub struct FilterCost {
     held: u64,
     /// Rows or slices that are stored together, as in chunks.
     layer: u64,
-    /// Whether the filter needs one more pass over an input that is divided into blocks.
-    reads_blocks_twice: bool,
+    /// Bytes of samples that are needed again after a pass over all of them.
+    needed_again: u64,
 }
 
 impl FilterCost {
@@ -80,7 +80,7 @@ impl FilterCost {
             largest,
             held: held.saturating_add(filter.held_bytes(input)),
             layer: layer.max(1) as u64,
-            reads_blocks_twice: filter.makes_labels(),
+            needed_again: if filter.makes_labels() { bytes(input).saturating_mul(len) } else { 0 },
         }
     }
 
@@ -99,14 +99,10 @@ impl FilterCost {
         self.held
     }
 
-    /// Whether blocks take less time than the whole input. They take more on one thread, if blocks consist mostly of their
-    /// halos, and if they are read twice.
+    /// Whether blocks take less time than the whole input. They take more on one thread.
     pub fn is_faster_in_blocks(&self) -> bool {
-        let is_mostly_halo = self.max_block() < HALOS * self.halo;
         let are_several = 2 * self.max_block() <= self.len;
-        let is_parallel = rayon::current_num_threads() > 1;
-        let is_mostly_work = !is_mostly_halo && !self.reads_blocks_twice;
-        self.bytes() >= LARGE && is_mostly_work && are_several && is_parallel
+        self.bytes() >= LARGE && are_several && rayon::current_num_threads() > 1
     }
 
     /// Maximum number of rows or slices of a block.
@@ -133,7 +129,10 @@ impl FilterCost {
         }
         let own = (own as u64 * self.len).div_ceil(self.output_len.max(1));
         let max = self.max_block().min(own) as usize;
-        let block = largest_block(max, memory, cost) as u64;
+        // Samples that are needed again stay in memory if that leaves enough for a block.
+        let rest = memory.saturating_sub(self.needed_again);
+        let limit = if cost(max.div_ceil(4)) <= rest { rest } else { memory };
+        let block = largest_block(max, limit, cost) as u64;
         // Round down to whole layers of chunks, unless that takes away more than half.
         let rest = block % self.layer;
         let is_rounded = rest <= block / 2 && block < own;

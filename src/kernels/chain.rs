@@ -179,7 +179,7 @@ impl Filter for Chain {
             if step.input_range(axis, &output, shape).is_none() {
                 let row = samples.len() / own.input.len().max(1);
                 let first = output.start - own.input.start;
-                samples.keep(first * row..(first + output.len()) * row);
+                samples.keep(first * row..(first + output.len()) * row)?;
             }
             let mut shape = shapes[number + 1];
             shape.dims[axis] = output.len();

@@ -29,7 +29,36 @@ pub(super) fn count(
     (samples, times): (&Samples, u64),
     slot: impl Fn(f64) -> Option<usize> + Sync,
 ) {
-    for_samples!(samples, values => count_values(counts, (values, times), slot));
+    let mut count_levels = |bytes: &[u8], value: fn(u8) -> f64| {
+        for (level, number) in (0..=u8::MAX).zip(levels(bytes)) {
+            if let Some(slot) = slot(value(level)) {
+                counts[slot] += number * times;
+            }
+        }
+    };
+    match samples {
+        Samples::U8(values) => count_levels(values, f64::from),
+        Samples::I8(values) => {
+            count_levels(bytemuck::cast_slice(values), |level| f64::from(level.cast_signed()));
+        }
+        _ => for_samples!(samples, values => count_values(counts, (values, times), slot)),
+    }
+}
+
+/// Number of times that each byte occurs.
+fn levels(bytes: &[u8]) -> [u64; 256] {
+    // Neighbouring samples count in different tables: a second increment of a counter would wait for the write of the
+    // first.
+    let tables = || [[0; 256]; 4];
+    let add = |tables: &mut [[u64; 256]; 4], chunk: &[u8]| {
+        let mut fours = chunk.chunks_exact(4);
+        for four in &mut fours {
+            tables.iter_mut().zip(four).for_each(|(table, &byte)| table[usize::from(byte)] += 1);
+        }
+        fours.remainder().iter().for_each(|&byte| tables[0][usize::from(byte)] += 1);
+    };
+    let parts = bytes.chunks(CHUNK).par_fold(tables, add);
+    std::array::from_fn(|level| parts.iter().flatten().map(|table| table[level]).sum())
 }
 
 fn count_values<T: Copy + Into<f64> + Sync>(
