@@ -195,8 +195,8 @@ fn memory_does_not_grow_with_file_count() {
         };
         // The memory of a short process is sampled, so the peak may be missed. Runs without a sample are repeated.
         let median = |count| {
-            let seen = (0..15).map(|_| peak(count)).filter(|&bytes| bytes > 0);
-            let mut seen: Vec<u64> = seen.take(5).collect();
+            let seen = (0..9).map(|_| peak(count)).filter(|&bytes| bytes > 0);
+            let mut seen: Vec<u64> = seen.take(3).collect();
             seen.sort_unstable();
             seen[seen.len() / 2]
         };

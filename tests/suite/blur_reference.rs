@@ -97,21 +97,27 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
             let stride: usize = grid.dims[..number].iter().product::<usize>() * c;
             let n = grid.dims[number];
             let before = values.clone();
+            // For each position, the positions of its window, and their weights.
+            let windows: Vec<Vec<(Option<usize>, f64)>> = (0..n as isize)
+                .map(|at| {
+                    let first = at - axis.radius as isize;
+                    let at = (first..).map(|to| reference_index(to, n, blur.edge));
+                    at.zip(weights.iter().copied()).collect()
+                })
+                .collect();
             for (i, value) in values.iter_mut().enumerate() {
-                let at = (i / stride % n) as isize;
-                *value = weights
+                let at = i / stride % n;
+                let outside = match blur.edge {
+                    Edge::Constant(0.0) => 0.0,
+                    Edge::Constant(_) if grid.has_alpha() && i % c == c - 1 => full,
+                    Edge::Constant(v) if blur.linear => full * decode(v / full),
+                    Edge::Constant(v) => v,
+                    _ => f64::NAN,
+                };
+                *value = windows[at]
                     .iter()
-                    .enumerate()
-                    .map(|(k, w)| {
-                        let to = at + k as isize - axis.radius as isize;
-                        w * match (reference_index(to, n, blur.edge), blur.edge) {
-                            (Some(to), _) => before[i - at as usize * stride + to * stride],
-                            (None, Edge::Constant(0.0)) => 0.0,
-                            (None, Edge::Constant(_)) if grid.has_alpha() && i % c == c - 1 => full,
-                            (None, Edge::Constant(v)) if blur.linear => full * decode(v / full),
-                            (None, Edge::Constant(v)) => v,
-                            _ => unreachable!(),
-                        }
+                    .map(|&(to, w)| {
+                        w * to.map_or(outside, |to| before[i - at * stride + to * stride])
                     })
                     .sum();
             }

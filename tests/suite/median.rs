@@ -132,9 +132,11 @@ fn large_grids_equal_the_reference() {
     let [bytes, _, wide, .., floats, _] = all_types(700 * 90);
     for samples in [bytes, wide, floats] {
         let image = grid([700, 90, 1], 1, samples);
-        for (percentile, radius) in [(50.0, 1), (50.0, 2), (40.0, 4), (50.0, 6)] {
+        for (percentile, radius) in [(50.0, 1), (50.0, 2), (40.0, 4)] {
             assert_is_reference(&image, percentile, [radius, radius, 0]);
         }
+        let strip = grid([700, 12, 1], 1, image.samples.part(0..700 * 12));
+        assert_is_reference(&strip, 50.0, [6, 6, 0]);
         let image = Grid { dims: [225, 70, 1], channels: 4, ..image };
         for radius in [1, 2] {
             assert_is_reference(&image, 50.0, [radius, radius, 0]);

@@ -87,12 +87,10 @@ fn slices_larger_than_a_binding_are_identical_on_all_devices() {
     let slice = values.clone();
     values.extend(slice.iter().map(|v| v.wrapping_mul(3)));
     values.extend(slice.iter().rev());
-    for (close, normals) in [(false, true), (true, false)] {
-        let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(128.0) };
-        let slab = Slab::whole(volume(dims, samples.clone()), &kernel);
-        let surface = assert_twins(&kernel, &slab, assert_same_surface);
-        assert!(surface.triangles.len() > 100_000, "{}", surface.triangles.len());
-    }
+    let kernel = MarchingCubes { close: true, normals: true, ..MarchingCubes::new(128.0) };
+    let surface =
+        assert_twins(&kernel, &Slab::whole(volume(dims, samples), &kernel), assert_same_surface);
+    assert!(surface.triangles.len() > 100_000, "{}", surface.triangles.len());
 }
 
 #[test]
