@@ -10,7 +10,7 @@ use crate::{
     shard_runs::{run_shards, write_volume},
 };
 
-const SHARD_COUNTS: [usize; 4] = [1, 2, 7, 64];
+const SHARD_COUNTS: [usize; 4] = [1, 2, 7, 20];
 
 /// Checks that the files `whole.X` and `joined.X` are equal for each extension X in `names`.
 fn assert_same_files(folder: &Path, names: &[&str], context: &str) {
