@@ -65,6 +65,18 @@ fn numbers(samples: &Samples, start: usize) -> [f64; PIECE] {
     numbers
 }
 
+/// The shader for samples of type `dtype`; see `wgsl/shared/keys.wgsl`.
+pub fn specialised(shader: &Shader, dtype: Dtype) -> Shader {
+    let shader = shader.with(&[("BITS", 8 * dtype.size())]);
+    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
+}
+
+/// The shaders for all types of samples that shaders compute.
+pub fn specialisations(shader: &Shader) -> Vec<Shader> {
+    let dtypes = Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64);
+    dtypes.map(|dtype| specialised(shader, dtype)).collect()
+}
+
 /// Bytes of input on the device at a time.
 const BLOCK: u64 = 256 << 20;
 

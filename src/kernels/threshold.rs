@@ -9,7 +9,7 @@ use super::{
     filter::{Filter, Pass},
     histogram::{Luma, type_range},
     otsu::{Otsu, extremes},
-    pointwise::map_words,
+    pointwise::{map_words, specialisations, specialised},
 };
 use crate::{
     data::{
@@ -52,15 +52,9 @@ pub enum Threshold {
     Otsu(usize),
 }
 
-/// The shader for samples of type `dtype`.
-fn specialised(dtype: Dtype) -> Shader {
-    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
-    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
-}
-
 /// The shaders for all types of samples.
 pub fn variants() -> Vec<Shader> {
-    Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
+    specialisations(&SHADER)
 }
 
 /// The largest value of f32 that is at most `value`.
@@ -132,7 +126,7 @@ impl Kernel for Threshold {
         let keys = context.upload("bounds", &keys)?;
         let mut classes = memory::zeros(samples.len())?;
         let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
-        let (shader, table) = (specialised(dtype), ("bounds", &keys));
+        let (shader, table) = (specialised(&SHADER, dtype), ("bounds", &keys));
         map_words(context, (&shader, "threshold"), data, sizes, table, |words| ThresholdParams {
             words,
             bounds,

@@ -3,19 +3,14 @@
 //
 // In:     `source`, whole words of samples of 8, 16 or 32 bits.
 // Out:    `result`, as `source`. Positions outside of the grid count as the nearest one inside.
-// Layout: one invocation per word of the result.
 // Chosen: for boxes of at most 900 samples, and not for samples of 64 bits.
+
+#import shared/neighbourhood
 
 // Set by the host: bits per sample, whether samples are signed integers, and whether they are floats.
 const BITS = 8u;
 const SIGNED = false;
 const FLOAT = false;
-
-const GROUP = 256u;
-const PER_WORD = 32u / BITS;
-const SIGN = 1u << (BITS - 1u);
-// The key of the NaN that stands for all of them, which is greater than those of numbers.
-const NAN_KEY = 0xffc00000u;
 
 struct MedianParams {
     // Words of the result.
@@ -36,23 +31,6 @@ struct MedianParams {
 @group(0) @binding(1) var<storage, read_write> result: array<u32>;
 @group(0) @binding(2) var<uniform> params: MedianParams;
 
-// The unsigned integer in the order of the samples' values.
-fn key_at(index: u32) -> u32 {
-    let bits = extractBits(source[index / PER_WORD], BITS * (index % PER_WORD), BITS);
-    if FLOAT {
-        let key = select(~bits, bits | SIGN, bits < SIGN);
-        return select(key, NAN_KEY, (bits & 0x7fffffffu) > 0x7f800000u);
-    }
-    return select(bits, bits ^ SIGN, SIGNED);
-}
-
-fn bits_of(key: u32) -> u32 {
-    if FLOAT {
-        return select(~key, key ^ SIGN, key >= SIGN);
-    }
-    return select(key, key ^ SIGN, SIGNED);
-}
-
 // The position at `offset` from the start of a window around `at`, or the nearest one inside.
 fn inside(at: u32, offset: u32, radius: u32, len: u32) -> u32 {
     return u32(clamp(i32(at + offset) - i32(radius), 0, i32(len) - 1));
@@ -68,17 +46,17 @@ fn count_less(position: vec3<u32>, channel: u32, key: u32) -> u32 {
             let row = (z * params.height + y) * params.width;
             for (var i = 0u; i <= 2u * params.x; i++) {
                 let x = inside(position.x, i, params.x, params.width);
-                count += u32(key_at((row + x) * params.channels + channel) < key);
+                let at = (row + x) * params.channels + channel;
+                count += u32(number_key(sample_bits(source[at / PER_WORD], at)) < key);
             }
         }
     }
     return count;
 }
 
-fn percentile_at(sample: u32) -> u32 {
-    let pixel = sample / params.channels;
-    let row = pixel / params.width;
-    let position = vec3(pixel % params.width, row % params.height, row / params.height);
+// The percentile around a sample.
+fn result_at(sample: u32) -> u32 {
+    let position = position_of(sample);
     // The largest key with at most `rank` smaller ones in the box.
     var key = 0u;
     for (var bit = BITS; bit > 0u; bit--) {
@@ -88,25 +66,4 @@ fn percentile_at(sample: u32) -> u32 {
         }
     }
     return bits_of(key);
-}
-
-@compute @workgroup_size(GROUP)
-fn percentile(
-    @builtin(local_invocation_index) local: u32,
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-) {
-    let word = (group.y * groups.x + group.x) * GROUP + local;
-    if word >= params.words {
-        return;
-    }
-    let samples = params.channels * params.width * params.height * params.depth;
-    var packed = 0u;
-    for (var i = 0u; i < PER_WORD; i++) {
-        let sample = word * PER_WORD + i;
-        if sample < samples {
-            packed = insertBits(packed, percentile_at(sample), BITS * i, BITS);
-        }
-    }
-    result[word] = packed;
 }

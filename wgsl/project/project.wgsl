@@ -10,6 +10,8 @@
 // Samples are reduced as keys: unsigned integers in their order, which for integers are their distances from the minimum
 // of the type. Sums have two words, sums of squares three.
 
+#import shared/keys
+
 // Set by the host: bits per sample, whether samples are signed integers or floats, and the operation.
 const BITS = 8u;
 const SIGNED = false;
@@ -22,8 +24,6 @@ const SUM = 2u;
 const SQUARES = 3u;
 
 const GROUP = 64u;
-const PER_WORD = 32u / BITS;
-const SIGN = 1u << (BITS - 1u);
 // The states of a maximum or minimum with a NaN: the keys of a NaN.
 const NAN_MAX = 0xffffffffu;
 const NAN_MIN = 0u;
@@ -40,14 +40,8 @@ struct ProjectParams {
 @group(0) @binding(2) var<uniform> params: ProjectParams;
 
 fn key_at(index: u32) -> u32 {
-    let bits = extractBits(data[index / PER_WORD], BITS * (index % PER_WORD), BITS);
-    if FLOAT {
-        if (bits & 0x7fffffffu) > 0x7f800000u {
-            return select(NAN_MAX, NAN_MIN, OPERATION == MIN);
-        }
-        return select(~bits, bits | SIGN, bits < SIGN);
-    }
-    return select(bits, bits ^ SIGN, SIGNED);
+    let bits = sample_bits(data[index / PER_WORD], index);
+    return select(key_of(bits), select(NAN_MAX, NAN_MIN, OPERATION == MIN), is_nan(bits));
 }
 
 // The 64 bits of `key * key`: low and high word.

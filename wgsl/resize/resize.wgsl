@@ -1,7 +1,7 @@
 // Resamples along one axis: each result is a weighted sum of neighbouring samples.
 //
 // In:     `data`, samples of 8, 16 or 32 bits, an array [outer, params.length, params.inner] whose middle axis is
-//         resampled; `table`, for each of the `params.count` positions of the result the first sample that it depends on, the
+//         resampled; `table`, for each position of the result the first sample that it depends on, the
 //         number of them, and `params.taps` weights: i32, or f32.
 // Out:    `result`, an array [outer, params.count, params.inner] of samples of 8, 16 or 32 bits.
 // Layout: one invocation per word of the result, which has one, two or four samples.
@@ -29,6 +29,9 @@ struct ResizeParams {
     count: u32,
     inner: u32,
     taps: u32,
+    // Of a part of the result: its first position, and the position of its first sample.
+    first: u32,
+    skipped: u32,
     // Of integers: the sum is rounded to a multiple of 2^shift and divided by that, and clamped to 0..=max.
     shift: u32,
     max: u32,
@@ -46,9 +49,9 @@ fn sample_at(index: u32) -> u32 {
 fn resampled(index: u32) -> u32 {
     let column = index % params.inner;
     let row = index / params.inner;
-    var entry = row % params.count * (params.taps + 2u);
+    var entry = (row % params.count + params.first) * (params.taps + 2u);
     let count = table[entry + 1u];
-    var at = (row / params.count * params.length + table[entry]) * params.inner + column;
+    var at = (row / params.count * params.length + table[entry] - params.skipped) * params.inner + column;
     entry += 2u;
     if ARITHMETIC == F32 {
         var sum = vec4(0.0);

@@ -6,14 +6,14 @@
 // Layout: one invocation per four samples, which make one word of the result.
 // Chosen: for every threshold.
 
+#import shared/keys
+
 // Set by the host: bits per sample, whether samples are signed integers, and whether they are floats.
 const BITS = 8u;
 const SIGNED = false;
 const FLOAT = false;
 
 const GROUP = 256u;
-const PER_WORD = 32u / BITS;
-const SIGN = 1u << (BITS - 1u);
 
 struct ThresholdParams {
     // Words of the result.
@@ -30,17 +30,12 @@ struct ThresholdParams {
 @group(0) @binding(3) var<uniform> params: ThresholdParams;
 
 fn class_of(index: u32) -> u32 {
-    let bits = extractBits(data[index / PER_WORD], BITS * (index % PER_WORD), BITS);
-    var key = bits;
-    if FLOAT {
-        if (bits & 0x7fffffffu) > 0x7f800000u {
-            // NaN exceeds no threshold.
-            return 0u;
-        }
-        key = select(~bits, bits | SIGN, bits < SIGN);
-    } else if SIGNED {
-        key = bits ^ SIGN;
+    let bits = sample_bits(data[index / PER_WORD], index);
+    if is_nan(bits) {
+        // NaN exceeds no threshold.
+        return 0u;
     }
+    let key = key_of(bits);
     var number = 0u;
     for (var i = 0u; i < params.bounds; i++) {
         number += u32(key >= bounds[i]);

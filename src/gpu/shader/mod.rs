@@ -44,8 +44,8 @@ const IMPORTS: &[(&str, &str)] = texts! {
     "blur/row_samples" "blur/weighted_sums" "jpeg/dct" "jpeg/sparse" "mesh/cells" "mesh/classify"
     "mesh/count" "mesh/crossing" "mesh/faces" "mesh/grid" "mesh/label_cells" "mesh/label_quads"
     "mesh/normals" "mesh/prefix_sum" "mesh/samples" "mesh/validate" "mesh/variants" "mesh/vertices"
-    "mesh/wide" "mesh/words" "scan/ops" "scan/passes" "shared/divide" "shared/edge" "shared/lanes"
-    "shared/multiply_add" "shared/samples"
+    "mesh/wide" "mesh/words" "scan/ops" "scan/passes" "shared/divide" "shared/edge" "shared/keys"
+    "shared/lanes" "shared/multiply_add" "shared/neighbourhood" "shared/samples"
 };
 
 /// Declares the [`Shader`] `wgsl/<name>.wgsl`.

@@ -17,14 +17,14 @@ mod plan;
 mod taps;
 mod working_space;
 
-pub use gpu::{Resident, variants};
+pub use gpu::{DeviceSpace, Resident, variants};
 pub use params::{Blur, Edge, MAX_RADIUS, MAX_SIGMA};
 pub use passes::{Composite, Passes, RunPasses};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
+pub use working_space::WorkingSpace;
 
 use params::Values;
-use working_space::WorkingSpace;
 
 use crate::{
     data::{
@@ -113,14 +113,7 @@ pub fn in_working_space(
     if let Some((samples, _)) = unsigned(&grid.samples)? {
         return signed(in_working_space(&Grid { samples, ..*grid }, false, work)?);
     }
-    let blur = Blur {
-        method: Method::Gaussian,
-        axes: [Taps::NONE; 3],
-        iterations: 1,
-        edge: Edge::Clamp,
-        linear,
-    };
-    let space = WorkingSpace::new(&blur, grid);
+    let space = WorkingSpace::of_means(linear, grid);
     Ok(space.to_stored(grid, std::borrow::Cow::Owned(work(&space.to_working(grid))?)))
 }
 

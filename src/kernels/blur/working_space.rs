@@ -18,16 +18,21 @@ use bytemuck::Zeroable;
 
 use super::{
     cpu::{Sample, nearest_u16},
+    gpu::{Conversion, DeviceSpace},
     params::{Blur, Edge, Values},
     plan::Format,
+    taps::{Method, Taps},
 };
 use crate::{
     data::{
+        dtype::Dtype,
         grid::{Alpha, Grid},
         samples::Samples,
         srgb::{from_linear, to_linear},
     },
+    gpu::Context,
     util::{
+        error::Result,
         memory::{self, raise},
         parallel::{self, Parallel},
     },
@@ -77,6 +82,12 @@ impl WorkingSpace {
         // Samples of other types are in linear light already, or are not colours.
         let linear = blur.linear && matches!(grid.samples, Samples::U8(_) | Samples::U16(_));
         Self { format, premultiply, linear, full }
+    }
+
+    /// The space of means of samples, in linear light if `linear`.
+    pub fn of_means(linear: bool, grid: &Grid) -> Self {
+        let (method, edge, axes) = (Method::Gaussian, Edge::Clamp, [Taps::NONE; 3]);
+        Self::new(&Blur { method, axes, iterations: 1, edge, linear }, grid)
     }
 
     /// The format of samples in this space.
@@ -148,20 +159,37 @@ impl WorkingSpace {
         floats
     }
 
+    /// The number of each u8 colour of opaque pixels.
+    fn opaque_u24(&self) -> [u32; 256] {
+        std::array::from_fn(|v| match self.linear {
+            true => (f64::from(FULL_U24) * to_linear(v as f64 / 255.0)).round() as u32,
+            false => FULL_U24 / 255 * v as u32,
+        })
+    }
+
+    /// The conversion on a device; `None` for samples that this space keeps, and for those that only the CPU converts.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+    pub fn on_device(&self, context: &Context, grid: &Grid) -> Result<Option<DeviceSpace>> {
+        if (grid.samples.dtype(), self.format) != (Dtype::U8, Format::U24) {
+            return Ok(None);
+        }
+        let Self { premultiply, linear, .. } = *self;
+        let (channels, has_alpha) = (grid.channels, grid.has_alpha());
+        let conversion = Conversion { channels, has_alpha, premultiply, linear };
+        let bytes = if linear { u8_of_linear() } else { &[] };
+        DeviceSpace::new(context, conversion, &self.opaque_u24(), bytes).map(Some)
+    }
+
     fn u24_of_u8(&self, grid: &Grid, values: &[u8]) -> Vec<u32> {
         let colours = colours(grid);
-        let full = u64::from(FULL_U24);
-        let table: Vec<u64> = (0..=255u32)
-            .map(|v| match self.linear {
-                true => (full as f64 * to_linear(f64::from(v) / 255.0)).round() as u64,
-                false => full / 255 * u64::from(v),
-            })
-            .collect();
+        let table = self.opaque_u24();
         let mut words = memory::zeros(values.len()).unwrap_or_else(raise);
         convert_pixels(values, &mut words, grid.channels, |pixel, out| {
             let alpha = if self.premultiply { u64::from(pixel[colours]) } else { 255 };
             for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
-                *out = ((table[usize::from(v)] * alpha + 127) / 255) as u32;
+                *out = ((u64::from(table[usize::from(v)]) * alpha + 127) / 255) as u32;
             }
             if grid.has_alpha() {
                 out[colours] = u32::from(pixel[colours]) * (255 << 8);

@@ -4,7 +4,10 @@ use super::window::Window;
 use crate::{
     data::{dtype::Dtype, grid::Shape, samples::Samples},
     gpu::{Context, Shader},
-    kernels::device_blocks::in_blocks,
+    kernels::{
+        device_blocks::in_blocks,
+        pointwise::{specialisations, specialised},
+    },
     shader, shader_struct,
     util::error::Result,
 };
@@ -29,15 +32,9 @@ shader_struct! {
 /// iterations of an invocation, and each of its samples takes an iteration for each bit and sample of the window.
 const MAX_WINDOW: usize = 900;
 
-/// The shader for samples of type `dtype`.
-fn specialised(dtype: Dtype) -> Shader {
-    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
-    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
-}
-
 /// The shaders for all types of samples.
 pub fn variants() -> Vec<Shader> {
-    Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
+    specialisations(&SHADER)
 }
 
 /// The percentiles of a grid. `None` for samples of 64 bits and for windows that are too large for the device.
@@ -53,8 +50,8 @@ pub fn select(
     if samples.dtype() == Dtype::F64 || window.size() > MAX_WINDOW {
         return Ok(None);
     }
-    let shader = specialised(samples.dtype());
-    let entry = (&shader, "percentile");
+    let shader = specialised(&SHADER, samples.dtype());
+    let entry = (&shader, "neighbourhood");
     let group = context.pipeline(&shader, entry.1)?.workgroup_size[0];
     in_blocks(context, samples, shape, (window.radius, group), |shape, from, to| {
         let words = from.len().div_ceil(4) as u32;

@@ -4,7 +4,10 @@ use super::element::{Element, ElementShape};
 use crate::{
     data::{dtype::Dtype, grid::Shape, samples::Samples},
     gpu::{Buffer, Context, Shader},
-    kernels::device_blocks::in_blocks,
+    kernels::{
+        device_blocks::in_blocks,
+        pointwise::{specialisations, specialised},
+    },
     shader, shader_struct,
     util::error::Result,
 };
@@ -37,15 +40,9 @@ struct Pass {
     source: Vec<Offset>,
 }
 
-/// The shader for samples of type `dtype`.
-fn specialised(dtype: Dtype) -> Shader {
-    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
-    shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())])
-}
-
 /// The shaders for all types of samples.
 pub fn variants() -> Vec<Shader> {
-    Dtype::SAMPLES.into_iter().filter(|&dtype| dtype != Dtype::F64).map(specialised).collect()
+    specialisations(&SHADER)
 }
 
 /// Passes after which each sample is the extremum of the samples within `radius` along `axis`.
@@ -98,11 +95,11 @@ pub fn extremum(
     is_max: bool,
 ) -> Result<Option<Samples>> {
     let (dtype, element) = (samples.dtype(), element.within(shape.dims));
-    let shader = specialised(dtype);
+    let shader = specialised(&SHADER, dtype);
     if dtype == Dtype::F64 {
         return Ok(None);
     }
-    let group = context.pipeline(&shader, "extremum")?.workgroup_size[0];
+    let group = context.pipeline(&shader, "neighbourhood")?.workgroup_size[0];
     let morph = Resident::new(context, shader, &element, is_max)?;
     in_blocks(context, samples, shape, (element.radius, group), |shape, from, to| {
         morph.run(shape, from, to)
@@ -133,7 +130,7 @@ impl<'a> Resident<'a> {
     /// Computes a grid from memory to memory.
     fn run(&self, shape: Shape, from: &[u8], to: &mut [u8]) -> Result<()> {
         let context = self.context;
-        let entry = (&self.shader, "extremum");
+        let entry = (&self.shader, "neighbourhood");
         let words = from.len().div_ceil(4) as u32;
         let size = context.pipeline(entry.0, entry.1)?.workgroup_size[0];
         let groups = context.fold(words.div_ceil(size).into())?;

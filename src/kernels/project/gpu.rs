@@ -7,7 +7,7 @@ use crate::{
     data::{dtype::Dtype, grid::Grid},
     for_samples,
     gpu::{Buffer, Context, Shader},
-    kernels::histogram::type_range,
+    kernels::{histogram::type_range, pointwise::specialised as keyed},
     shader, shader_struct,
     util::{error::Result, memory},
 };
@@ -30,15 +30,13 @@ const MAX_LENGTH: usize = 1 << 15;
 
 /// The shader for samples of type `dtype`.
 fn specialised(method: Method, dtype: Dtype) -> Shader {
-    let shader = SHADER.with(&[("BITS", 8 * dtype.size())]);
-    let shader = shader.with(&[("SIGNED", dtype.is_signed()), ("FLOAT", dtype.is_float())]);
     let operation: u32 = match method {
         Method::Max => 0,
         Method::Min => 1,
         Method::Mean | Method::Sum => 2,
         Method::Std => 3,
     };
-    shader.with(&[("OPERATION", operation)])
+    keyed(&SHADER, dtype).with(&[("OPERATION", operation)])
 }
 
 /// The shaders for all methods and types of samples.

@@ -2,15 +2,11 @@
 
 use std::ops::Range;
 
-use super::{
-    cpu,
-    plan::{Pass, passes},
-    weights::{Interpolation, Weights},
-};
+use super::plan::{Format, Pass};
 use crate::{
     data::{dtype::Dtype, grid::Shape, samples::Samples},
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
-    kernels::filter::Block,
+    kernels::{blur::DeviceSpace, filter::Block},
     shader, shader_struct,
     util::error::Result,
 };
@@ -25,6 +21,8 @@ shader_struct! {
         count: u32,
         inner: u32,
         taps: u32,
+        first: u32,
+        skipped: u32,
         shift: u32,
         max: u32,
     }
@@ -60,108 +58,170 @@ pub fn variants() -> Vec<Shader> {
     integers.chain(floats.map(|variant| specialised([F32, F32], false, variant))).collect()
 }
 
-/// The result of `block`, of a result of size `dims`. Blocks that do not fit the device are divided; the CPU computes
-/// what cannot be divided further, and what shaders cannot compute.
+/// A part of a block: positions along its axis, counted from its first ones.
+struct Part {
+    input: Range<usize>,
+    output: Range<usize>,
+}
+
+impl Part {
+    /// The size of the part before and after a pass of the block.
+    fn shapes(&self, pass: &Pass, axis: usize) -> [Shape; 2] {
+        let [mut before, mut after] = [pass.shape, pass.output()];
+        let len = |is_input: bool| if is_input { self.input.len() } else { self.output.len() };
+        (before.dims[axis], after.dims[axis]) = (len(pass.axis <= axis), len(pass.axis < axis));
+        [before, after]
+    }
+}
+
+/// The result of the passes of a block for `samples`, which the passes get in the space `space`. `None` if the device
+/// cannot compute it.
 pub fn run(
     context: &Context,
-    filter: Interpolation,
-    (samples, channels, dims): (&Samples, usize, [usize; 3]),
+    passes: &[Pass],
     block: &Block,
-) -> Result<Samples> {
-    let passes = passes(filter, (samples.dtype(), channels), dims, block);
-    let is_float = samples.dtype().is_float();
+    samples: &Samples,
+    space: Option<&DeviceSpace>,
+) -> Result<Option<Samples>> {
+    let [Some(first), Some(last)] = [passes.first(), passes.last()] else { return Ok(None) };
     let is_possible = samples.dtype() != Dtype::F64
         && passes.iter().all(|pass| pass.weights.taps() <= MAX_TAPS)
-        && (!is_float || context.multiply_add()? != MultiplyAdd::RoundsTwice);
-    if passes.is_empty() || !is_possible {
-        return cpu::run(&passes, samples);
+        && (!samples.dtype().is_float() || context.multiply_add()? != MultiplyAdd::RoundsTwice);
+    let Some(parts) = parts(context, passes, block).filter(|_| is_possible) else {
+        return Ok(None);
+    };
+    let prepared = passes.iter().map(|pass| Prepared::new(context, pass, block.axis));
+    let resize = Resident { context, passes: prepared.collect::<Result<_>>()?, space };
+    let mut result = Samples::zeros(samples.dtype(), last.output().samples())?;
+    let slice =
+        |shape: Shape| shape.samples() / shape.dims[block.axis].max(1) * samples.dtype().size();
+    let (from, to) = (slice(first.shape), slice(last.output()));
+    let mut rest = result.as_bytes_mut();
+    for part in parts {
+        let source = &samples.as_bytes()[part.input.start * from..part.input.end * from];
+        let target = rest.split_off_mut(..part.output.len() * to).expect("parts fill the result");
+        resize.run(&part, source, target)?;
     }
-    if fits(context, &passes) {
-        return run_passes(context, &passes, samples);
-    }
-    let Range { start, end } = block.output;
-    if end - start < 2 {
-        return cpu::run(&passes, samples);
-    }
-    let middle = start.midpoint(end);
-    let mut result = Samples::zeros(samples.dtype(), 0)?;
-    let slice = |shape: Shape| shape.samples() / block.shape.dims[block.axis];
-    let stride = slice(Shape { channels, ..block.shape });
-    let lengths = [block.shape.dims[block.axis], dims[block.axis]];
-    for output in [start..middle, middle..end] {
-        let input = match lengths[0] == lengths[1] {
-            true => output.clone(),
-            false => Weights::range(filter, lengths, &output),
-        };
-        let skipped = input.start - block.input.start;
-        let part = samples.part(skipped * stride..(skipped + input.len()) * stride);
-        let block = Block { input, output, ..block.clone() };
-        result.append(&run(context, filter, (&part, channels, dims), &block)?)?;
-    }
-    Ok(result)
+    Ok(Some(result))
 }
 
-/// Whether each buffer of the passes fits the device.
-fn fits(context: &Context, passes: &[Pass]) -> bool {
+/// The parts of a block, each of which fits the device; `None` if there are none.
+fn parts(context: &Context, passes: &[Pass], block: &Block) -> Option<Vec<Part>> {
     let max = context.max_binding().min(BLOCK);
-    let bytes = |shape: Shape, dtype: Dtype| (shape.samples() * dtype.size() + 4) as u64;
-    passes.iter().all(|pass| {
-        let [before, after] = pass.formats;
-        let table = (pass.weights.windows.len() * (pass.weights.taps() + 2) * 4) as u64;
-        bytes(pass.shape, before.dtype) <= max
-            && bytes(pass.output(), after.dtype) <= max
-            && table <= max
-    })
-}
-
-fn run_passes(context: &Context, passes: &[Pass], samples: &Samples) -> Result<Samples> {
-    let bytes = samples.as_bytes();
-    let mut source = context.allocate("samples", (bytes.len() as u64).next_multiple_of(4))?;
-    context.write(&source, 0, bytes)?;
-    let mut batch = context.batch();
-    for pass in passes {
-        source = record(context, &mut batch, pass, &source)?;
+    let windows = passes.iter().find(|pass| pass.axis == block.axis);
+    let windows = windows.map(|pass| &pass.weights.windows);
+    let fits = |part: &Part| {
+        passes.iter().all(|pass| {
+            let sizes = part.shapes(pass, block.axis).into_iter().zip(pass.formats);
+            let table = (pass.weights.windows.len() * (pass.weights.taps() + 2) * 4) as u64;
+            let bytes = |(shape, format): (Shape, Format)| {
+                (shape.samples() * format.dtype.size() + 4) as u64
+            };
+            table <= max && sizes.map(bytes).all(|bytes| bytes <= max)
+        })
+    };
+    let (len, mut count) = (block.output.len(), 1);
+    loop {
+        let part = |number: usize| {
+            let output = len * number / count..len * (number + 1) / count;
+            let input = match windows {
+                Some(windows) if !output.is_empty() => {
+                    windows[output.start].start..windows[output.end - 1].end
+                }
+                _ => output.clone(),
+            };
+            Part { input, output }
+        };
+        let parts: Vec<Part> = (0..count).map(part).collect();
+        if parts.iter().all(fits) {
+            return Some(parts);
+        }
+        if count >= len {
+            return None;
+        }
+        count = (2 * count).min(len);
     }
-    batch.run()?;
-    let last = passes.last().expect("there is a pass");
-    let mut result = Samples::zeros(last.formats[1].dtype, last.output().samples())?;
-    context.read_into(&source, result.as_bytes_mut())?;
-    Ok(result)
 }
 
-/// Records a pass over `source`, and returns its result.
-fn record(
-    context: &Context,
-    batch: &mut Batch<'_>,
-    pass: &Pass,
-    source: &Buffer,
-) -> Result<Buffer> {
-    let types = pass.formats.map(|format| format.dtype);
-    let multiply_add = match types[0] {
-        Dtype::F32 => context.multiply_add()?,
-        _ => MultiplyAdd::Fused,
-    };
-    let shader = specialised(types, pass.max <= 255 << 4, multiply_add);
-    let [_, length, inner] = pass.shape.along(pass.axis);
-    let (samples, taps) = (pass.output().samples(), pass.weights.taps());
-    let words = (samples * types[1].size()).div_ceil(4);
-    let table = context.upload("weights", &table(pass, types[0] == Dtype::F32))?;
-    let result = context.allocate("resampled", 4 * words as u64)?;
-    let params = ResizeParams {
-        words: words as u32,
-        samples: samples as u32,
-        length: length as u32,
-        count: pass.weights.windows.len() as u32,
-        inner: inner as u32,
-        taps: taps as u32,
-        shift: pass.shift(),
-        max: pass.max,
-    };
-    let size = context.pipeline(&shader, "resize")?.workgroup_size[0];
-    let groups = context.fold(words.div_ceil(size as usize) as u64)?;
-    let buffers = [("data", source), ("table", &table), ("result", &result)];
-    batch.dispatch("resize", (&shader, "resize"), &params, &buffers, groups)?;
-    Ok(result)
+/// A pass with its shader and weights.
+struct Prepared<'a> {
+    pass: &'a Pass,
+    axis: usize,
+    shader: Shader,
+    table: Buffer,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(context: &Context, pass: &'a Pass, axis: usize) -> Result<Self> {
+        let types = pass.formats.map(|format| format.dtype);
+        let multiply_add = match types[0] {
+            Dtype::F32 => context.multiply_add()?,
+            _ => MultiplyAdd::Fused,
+        };
+        let shader = specialised(types, pass.max <= 255 << 4, multiply_add);
+        let table = context.upload("weights", &table(pass, types[0] == Dtype::F32))?;
+        Ok(Self { pass, axis, shader, table })
+    }
+
+    /// Records the pass over a part of the block, and returns its result.
+    fn record(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        part: &Part,
+        source: &Buffer,
+    ) -> Result<Buffer> {
+        let Self { pass, axis, .. } = *self;
+        let [before, after] = part.shapes(pass, axis);
+        let [_, length, inner] = before.along(pass.axis);
+        let words = (after.samples() * pass.formats[1].dtype.size()).div_ceil(4);
+        let result = context.allocate("resampled", 4 * words as u64)?;
+        let is_divided = pass.axis == axis;
+        let params = ResizeParams {
+            words: words as u32,
+            samples: after.samples() as u32,
+            length: length as u32,
+            count: after.dims[pass.axis] as u32,
+            inner: inner as u32,
+            taps: pass.weights.taps() as u32,
+            first: if is_divided { part.output.start as u32 } else { 0 },
+            skipped: if is_divided { part.input.start as u32 } else { 0 },
+            shift: pass.shift(),
+            max: pass.max,
+        };
+        let size = context.pipeline(&self.shader, "resize")?.workgroup_size[0];
+        let groups = context.fold(words.div_ceil(size as usize) as u64)?;
+        let buffers = [("data", source), ("table", &self.table), ("result", &result)];
+        batch.dispatch("resize", (&self.shader, "resize"), &params, &buffers, groups)?;
+        Ok(result)
+    }
+}
+
+/// The passes on the device.
+struct Resident<'a> {
+    context: &'a Context,
+    passes: Vec<Prepared<'a>>,
+    space: Option<&'a DeviceSpace>,
+}
+
+impl Resident<'_> {
+    /// Computes a part from memory to memory.
+    fn run(&self, part: &Part, from: &[u8], to: &mut [u8]) -> Result<()> {
+        let context = self.context;
+        let mut batch = context.batch();
+        let convert = |batch: &mut Batch<'_>, buffer, samples, to_stored| match self.space {
+            Some(space) => space.convert(context, batch, (&buffer, samples), to_stored),
+            None => Ok(buffer),
+        };
+        let source = context.upload("samples", from)?;
+        let mut buffer = convert(&mut batch, source, from.len(), false)?;
+        for pass in &self.passes {
+            buffer = pass.record(context, &mut batch, part, &buffer)?;
+        }
+        let result = convert(&mut batch, buffer, to.len(), true)?;
+        batch.run()?;
+        context.read_into(&result, to)
+    }
 }
 
 /// For each result, the first sample that it depends on, their number, and the weights.

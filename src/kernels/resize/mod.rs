@@ -21,11 +21,12 @@ pub use self::{
     weights::{Interpolation, Weights},
 };
 use super::{
-    blur::in_working_space,
+    blur::{DeviceSpace, WorkingSpace, in_working_space},
     filter::{Block, Filter},
 };
 use crate::{
     data::{
+        dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
         placement::Placement,
         samples::Samples,
@@ -97,19 +98,27 @@ pub struct Resample<'a> {
 }
 
 impl Resample<'_> {
+    /// Whether samples are averaged in linear light.
+    fn is_linear(&self) -> bool {
+        self.resize.linear && self.resize.filter != Interpolation::Nearest
+    }
+
     /// Calls `run` with the samples of `grid` in the space in which they are averaged, and their number of channels.
     fn in_space(&self, grid: &Grid, run: impl Fn(&Samples) -> Result<Samples>) -> Result<Samples> {
         // The nearest sample keeps its value, also under transparent alpha.
-        let is_nearest = self.resize.filter == Interpolation::Nearest;
-        let linear = self.resize.linear && !is_nearest;
-        match is_nearest && grid.has_alpha() {
+        match self.resize.filter == Interpolation::Nearest && grid.has_alpha() {
             true => {
                 let samples = grid.samples.copy()?;
                 let opaque = Grid { alpha: Alpha::None, samples, ..*grid };
                 in_working_space(&opaque, false, run)
             }
-            false => in_working_space(grid, linear, run),
+            false => in_working_space(grid, self.is_linear(), run),
         }
+    }
+
+    fn on_cpu(&self, samples: &Samples, channels: usize) -> Result<Samples> {
+        let kind = (samples.dtype(), channels);
+        cpu::run(&plan::passes(self.resize.filter, kind, self.dims(), self.block), samples)
     }
 
     fn dims(&self) -> [usize; 3] {
@@ -123,16 +132,26 @@ impl Kernel for Resample<'_> {
     const NAME: &'static str = "resize";
 
     fn cpu(&self, grid: &Grid) -> Result<Samples> {
-        self.in_space(grid, |samples| {
-            let kind = (samples.dtype(), grid.channels);
-            cpu::run(&plan::passes(self.resize.filter, kind, self.dims(), self.block), samples)
-        })
+        self.in_space(grid, |samples| self.on_cpu(samples, grid.channels))
     }
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
-        self.in_space(grid, |samples| {
-            let values = (samples, grid.channels, self.dims());
-            gpu::run(context, self.resize.filter, values, self.block)
+        let run = |samples: &Samples, space: Option<&DeviceSpace>| {
+            let dtype = if space.is_some() { Dtype::U32 } else { samples.dtype() };
+            let kind = (dtype, grid.channels);
+            let passes = plan::passes(self.resize.filter, kind, self.dims(), self.block);
+            gpu::run(context, &passes, self.block, samples, space)
+        };
+        if self.resize.filter != Interpolation::Nearest
+            && let space = WorkingSpace::of_means(self.is_linear(), grid)
+            && let Some(space) = space.on_device(context, grid)?
+            && let Some(result) = run(&grid.samples, Some(&space))?
+        {
+            return Ok(result);
+        }
+        self.in_space(grid, |samples| match run(samples, None)? {
+            Some(result) => Ok(result),
+            None => self.on_cpu(samples, grid.channels),
         })
     }
 }

@@ -10,6 +10,8 @@ mod routes;
 mod rows;
 mod run;
 mod variants;
+mod working_space;
 
 pub use run::{Resident, agrees_with_cpu, fits, run};
 pub use variants::variants;
+pub use working_space::{Conversion, DeviceSpace};
