@@ -146,6 +146,34 @@ impl Blocks {
         })
     }
 
+    /// Whether a block is shorter than its halo.
+    pub fn are_mostly_halo(&self) -> bool {
+        self.0.iter().any(|axis| axis.block < axis.len && axis.block < axis.halo[0])
+    }
+
+    /// Calls `run` with the size and the bytes of each padded block, and with room for the bytes of its results, whose
+    /// core is then copied to the second grid of `grids`. Positions have `sizes` bytes in the two grids.
+    ///
+    /// # Errors
+    /// Those of `run`, and if there is not enough memory.
+    pub fn map(
+        &self,
+        grids: (&[u8], &mut [u8]),
+        sizes: [usize; 2],
+        run: impl Fn([usize; 3], &[u8], &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        if self.is_whole() {
+            return run(self.dims(), grids.0, grids.1);
+        }
+        for block in self.iter() {
+            let (dims, from) = (block.padded(), self.gather(&block, sizes[0], grids.0)?);
+            let mut to = memory::zeros(dims.iter().product::<usize>() * sizes[1])?;
+            run(dims, &from, &mut to)?;
+            self.scatter(&block, sizes[1], &to, grids.1);
+        }
+        Ok(())
+    }
+
     /// Copies the samples of a padded block from a grid with `channels` samples per position.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::{
     data::{blocks::Blocks, grid::Shape, samples::Samples},
     gpu::Context,
-    util::{error::Result, memory},
+    util::error::Result,
 };
 
 /// Calls `run` with blocks of the grid that fit on the device, the bytes of their samples, and room for those of their
@@ -28,15 +28,8 @@ pub fn in_blocks(
     });
     let Some(blocks) = blocks else { return Ok(None) };
     let mut result = Samples::zeros(samples.dtype(), samples.len())?;
-    if blocks.is_whole() {
-        run(shape, samples.as_bytes(), result.as_bytes_mut())?;
-        return Ok(Some(result));
-    }
-    for block in blocks.iter() {
-        let from = blocks.gather(&block, size, samples.as_bytes())?;
-        let mut to = memory::zeros(from.len())?;
-        run(Shape { dims: block.padded(), ..shape }, &from, &mut to)?;
-        blocks.scatter(&block, size, &to, result.as_bytes_mut());
-    }
+    blocks.map((samples.as_bytes(), result.as_bytes_mut()), [size; 2], |dims, from, to| {
+        run(Shape { dims, ..shape }, from, to)
+    })?;
     Ok(Some(result))
 }

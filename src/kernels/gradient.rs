@@ -4,14 +4,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Composite, Passes, RunPasses, Taps},
+    blur::{Combination, Composite, Passes, RunPasses, Taps},
     channel_mask::copy_channel,
     filter::Filter,
     pointwise::{combined, float_type, to_floats},
 };
 use crate::{
     data::{
-        grid::{Grid, GridType},
+        dtype::Dtype,
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -34,21 +35,34 @@ pub struct Gradient {
     pub is_float: bool,
 }
 
+impl Gradient {
+    /// The passes of each derivative of floats of type `dtype`.
+    fn derivatives(&self, dtype: Dtype, shape: Shape) -> Vec<Passes> {
+        let taps = self.sigma.map(|sigma| sigma.map(Taps::scipy_gaussian));
+        let axes: Vec<usize> = (0..self.axes).filter(|&axis| self.halo(axis) > 0).collect();
+        let along = |&axis: &usize| Passes::derivative(axis, &axes, taps, (dtype, shape));
+        axes.iter().map(along).collect()
+    }
+}
+
 impl Composite for Gradient {
     const NAME: &'static str = "gradient";
+
+    fn on_device(&self, grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
+        // Rounded roots are compared with exact bounds, but the roots of shaders are not exact.
+        (!self.is_float).then(|| (Combination::Root, self.derivatives(Dtype::F32, grid.shape())))
+    }
 
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples> {
         let GridType { shape, dtype } = grid.checked_type()?;
         let (float, to) = (float_type(dtype), self.output(grid.grid_type())?.dtype);
-        let taps = self.sigma.map(|sigma| sigma.map(Taps::scipy_gaussian));
-        let axes: Vec<usize> = (0..self.axes).filter(|&axis| self.halo(axis) > 0).collect();
-        if grid.samples.is_empty() || axes.is_empty() {
+        let passes = self.derivatives(float, shape);
+        if grid.samples.is_empty() || passes.is_empty() {
             return Samples::zeros(to, shape.samples());
         }
         let floats = to_floats(&grid.samples, float)?;
-        let along =
-            |&axis: &usize| run(&Passes::derivative(axis, &axes, taps, (float, shape)), &floats);
-        let derivatives = axes.iter().map(along).collect::<Result<Vec<_>>>()?;
+        let run = |passes| run(passes, &floats);
+        let derivatives = passes.iter().map(run).collect::<Result<Vec<_>>>()?;
         let mut magnitudes = match &derivatives[..] {
             [x] => combined(to, [x], |[x]| x.abs()),
             [x, y] => combined(to, [x, y], |[x, y]| (x * x + y * y).sqrt()),

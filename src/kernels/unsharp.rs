@@ -4,13 +4,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, Composite, Edge, Method, Passes, RunPasses, Taps, in_working_space},
+    blur::{Blur, Combination, Composite, Edge, Method, Passes, RunPasses, Taps, in_working_space},
     channel_mask::copy_channel,
     filter::Filter,
     pointwise::{combined, float_type, to_floats},
 };
 use crate::{
     data::{
+        dtype::Dtype,
         grid::{Grid, GridType},
         samples::Samples,
     },
@@ -39,6 +40,13 @@ impl Unsharp {
 
 impl Composite for Unsharp {
     const NAME: &'static str = "unsharp";
+
+    fn on_device(&self, grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
+        // The CPU divides by alpha.
+        let Self { amount, threshold, .. } = *self;
+        let blur = || vec![Passes::blur(&self.blur(), Dtype::F32, grid.shape())];
+        (!grid.has_alpha()).then(|| (Combination::Sharpen { amount, threshold }, blur()))
+    }
 
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples> {
         let GridType { shape, dtype } = grid.checked_type()?;

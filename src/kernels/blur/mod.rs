@@ -17,7 +17,7 @@ mod plan;
 mod taps;
 mod working_space;
 
-pub use gpu::{DeviceSpace, Resident, variants};
+pub use gpu::{Combination, DeviceSpace, Resident, variants};
 pub use params::{Blur, Edge, MAX_RADIUS, MAX_SIGMA};
 pub use passes::{Composite, Passes, RunPasses};
 pub use plan::{Arithmetic, Format, Pass, Rounding};

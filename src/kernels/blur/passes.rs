@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    cpu, gpu,
+    cpu,
+    gpu::{self, Combination},
     params::{Blur, Edge},
     plan::{Format, Pass},
     taps::{Method, Taps},
@@ -30,7 +31,7 @@ pub struct Passes {
 /// Runs passes on a device.
 pub type RunPasses<'a> = &'a dyn Fn(&Passes, &Samples) -> Result<Samples>;
 
-/// A kernel that runs passes on a device, and combines the results sample by sample on the CPU.
+/// A kernel that runs passes on a device, and combines the results sample by sample.
 pub trait Composite {
     /// Name in timings.
     const NAME: &'static str;
@@ -40,6 +41,11 @@ pub trait Composite {
     /// # Errors
     /// When the input breaks the rules of the kernel, and those of `run`.
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples>;
+
+    /// The combination, and the passes over the samples as f32, if a device can also combine their results.
+    fn on_device(&self, _grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
+        None
+    }
 }
 
 impl<T: Composite> Kernel for T {
@@ -52,6 +58,14 @@ impl<T: Composite> Kernel for T {
     }
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
+        grid.checked_type()?;
+        if let Some((combination, passes)) = self.on_device(grid)
+            && let [Passes { edge, .. }, ..] = passes[..]
+            && let plans = passes.iter().map(|passes| &passes.plan[..]).collect::<Vec<_>>()
+            && let Some(result) = gpu::combine(context, combination, &plans, edge, grid)?
+        {
+            return Ok(result);
+        }
         self.compute(grid, &|passes, samples| passes.gpu(context, samples))
     }
 }

@@ -2,6 +2,7 @@
 
 mod box_tile;
 mod columns;
+mod combine;
 mod fused;
 mod layout;
 mod params;
@@ -12,6 +13,7 @@ mod run;
 mod variants;
 mod working_space;
 
+pub use combine::{Combination, combine};
 pub use run::{Resident, agrees_with_cpu, fits, run};
 pub use variants::variants;
 pub use working_space::{Conversion, DeviceSpace};

@@ -17,6 +17,7 @@ use crate::{
     util::{
         error::{Error, Result},
         memory,
+        parallel::Parallel,
     },
 };
 
@@ -44,18 +45,15 @@ pub fn run<'d>(
 ) -> Result<Values<'d>> {
     // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a
     // halo along its own axis only.
-    let blocks = blocks(context, plan, shape, edge, halo(plan));
-    let worthwhile = |blocks: &Blocks| {
-        blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
-    };
-    if let Some(blocks) = blocks.filter(worthwhile) {
+    let blocks = blocks(context, widest(plan), shape, edge, halo(plan));
+    if let Some(blocks) = blocks.filter(|blocks| !blocks.are_mostly_halo()) {
         return run_blocks(context, plan, shape, edge, blocks, &values).map(Cow::Owned);
     }
     for pass in plan {
         let radius = pass.taps.radius;
         let halo = std::array::from_fn(|axis| if axis == pass.axis { radius } else { 0 });
         let plan = std::slice::from_ref(pass);
-        let blocks = self::blocks(context, plan, shape, edge, halo).ok_or_else(|| {
+        let blocks = self::blocks(context, widest(plan), shape, edge, halo).ok_or_else(|| {
             Error::gpu(format_args!(
                 "{}: a blur of radius {radius} needs larger buffers than the device has",
                 context.info.name
@@ -67,7 +65,7 @@ pub fn run<'d>(
 }
 
 /// Number of samples before and after a position along each axis that the result of all passes there depends on.
-fn halo(plan: &[Pass]) -> [usize; 3] {
+pub fn halo(plan: &[Pass]) -> [usize; 3] {
     let mut halo = [0; 3];
     plan.iter().for_each(|pass| halo[pass.axis] += pass.taps.radius);
     halo
@@ -75,19 +73,23 @@ fn halo(plan: &[Pass]) -> [usize; 3] {
 
 /// Whether the device can run all passes over the whole grid at once.
 pub fn fits(context: &Context, plan: &[Pass], edge: Edge, shape: Shape) -> bool {
-    let blocks = blocks(context, plan, shape, edge, halo(plan));
+    let blocks = blocks(context, widest(plan), shape, edge, halo(plan));
     blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
-/// Blocks that fit on the device; `None` if not even one position with its halo fits.
-fn blocks(
+/// Bytes of the largest samples before and after passes.
+fn widest(plan: &[Pass]) -> usize {
+    plan.iter().map(|pass| pass.from.size().max(pass.to.size())).max().unwrap_or(1)
+}
+
+/// Blocks that fit on the device with samples of up to `widest` bytes; `None` if not even one position with its halo fits.
+pub fn blocks(
     context: &Context,
-    plan: &[Pass],
+    widest: usize,
     shape: Shape,
     edge: Edge,
     halo: [usize; 3],
 ) -> Option<Blocks> {
-    let widest = plan.iter().map(|pass| pass.from.size().max(pass.to.size())).max().unwrap_or(1);
     let max = u64::from(context.limits.workgroups);
     Blocks::fitting(shape.dims, halo, edge == Edge::Wrap, |dims| {
         let samples = Layout::new(Shape { dims, ..shape }).padded().samples() as u64;
@@ -112,22 +114,13 @@ fn run_blocks(
     let largest = Shape { dims: blocks.longest(), ..shape };
     let resident = Resident::new(context, plan, largest, edge)?;
     let mut result = Samples::zeros(resident.to().dtype(), values.len())?;
-    let (source, target) = (values.as_bytes(), result.as_bytes_mut());
-    if blocks.is_whole() {
-        resident.run(shape, source, target)?;
-        return Ok(result);
-    }
     // Bytes of a position.
-    let [from, to] = [resident.from, resident.to()].map(|format| shape.channels * format.size());
-    for block in blocks.iter() {
-        // The device applies the edge mode at the ends of the block as if they were those of the grid. That makes
-        // results wrong only in the halo, which is dropped.
-        let samples = blocks.gather(&block, from, source)?;
-        let dims = block.padded();
-        let mut blurred = memory::zeros(dims.iter().product::<usize>() * to)?;
-        resident.run(Shape { dims, ..shape }, &samples, &mut blurred)?;
-        blocks.scatter(&block, to, &blurred, target);
-    }
+    let sizes = [resident.from, resident.to()].map(|format| shape.channels * format.size());
+    // The device applies the edge mode at the ends of a block as if they were those of the grid. That makes results wrong
+    // only in the halo, which is dropped.
+    blocks.map((values.as_bytes(), result.as_bytes_mut()), sizes, |dims, from, to| {
+        resident.run(Shape { dims, ..shape }, from, to)
+    })?;
     Ok(result)
 }
 
@@ -181,7 +174,15 @@ impl<'a> Resident<'a> {
     }
 
     /// Records all passes over a block.
-    fn record_block(&self, batch: &mut Batch<'a>, layout: Layout, input: Buffer) -> Result<Buffer> {
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
+    pub fn record_block(
+        &self,
+        batch: &mut Batch<'a>,
+        layout: Layout,
+        input: Buffer,
+    ) -> Result<Buffer> {
         // Buffers that have been read are reused for later results of their format.
         let mut spare: Vec<(Format, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
@@ -204,40 +205,64 @@ impl<'a> Resident<'a> {
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
         let mut samples = memory::zeros(self.layout.shape.samples() * self.to().size())?;
-        self.read_block(self.layout, blurred, &mut samples)?;
+        read_rows(self.context, self.layout, self.to().size(), blurred, &mut samples)?;
         Ok(samples)
     }
 
     /// Blurs the samples of a block from memory to memory.
     fn run(&self, shape: Shape, source: &[u8], target: &mut [u8]) -> Result<()> {
         let (context, layout) = (self.context, Layout::new(shape));
-        let input = context.allocate("blur input", layout.bytes(self.from))?;
-        let [row, pitch] = layout.rows().map(|samples| samples * self.from.size());
-        if row == pitch {
-            context.write(&input, 0, source)?;
-        } else {
-            let mut padded = memory::zeros::<u8>(source.len() / row * pitch)?;
-            for (to, from) in padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)) {
-                to[..row].copy_from_slice(from);
-            }
-            context.write(&input, 0, &padded)?;
-        }
+        let input = upload_rows(context, layout, self.from.size(), source)?;
         let mut batch = context.batch();
         let output = self.record_block(&mut batch, layout, input)?;
         batch.run()?;
-        self.read_block(layout, &output, target)
+        read_rows(context, layout, self.to().size(), &output, target)
     }
+}
 
-    /// Reads results without the padding of their rows.
-    fn read_block(&self, layout: Layout, buffer: &Buffer, target: &mut [u8]) -> Result<()> {
-        let [row, pitch] = layout.rows().map(|samples| samples * self.to().size());
-        if row == pitch {
-            return self.context.read_into(buffer, target);
-        }
-        let padded: Vec<u8> = self.context.read(buffer, target.len() / row * pitch)?;
-        for (to, from) in target.chunks_exact_mut(row).zip(padded.chunks_exact(pitch)) {
-            to.copy_from_slice(&from[..row]);
-        }
-        Ok(())
+/// Uploads samples of `size` bytes with the padding of their rows.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn upload_rows(
+    context: &Context,
+    layout: Layout,
+    size: usize,
+    source: &[u8],
+) -> Result<Buffer> {
+    let bytes = (layout.padded().samples() * size) as u64;
+    let input = context.allocate("blur input", bytes.next_multiple_of(16))?;
+    let [row, pitch] = layout.rows().map(|samples| samples * size);
+    if row == pitch {
+        context.write(&input, 0, source)?;
+        return Ok(input);
     }
+    let mut padded = memory::zeros::<u8>(source.len() / row * pitch)?;
+    padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)).par_each(|(to, from)| {
+        to[..row].copy_from_slice(from);
+    });
+    context.write(&input, 0, &padded)?;
+    Ok(input)
+}
+
+/// Reads results of `size` bytes without the padding of their rows.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn read_rows(
+    context: &Context,
+    layout: Layout,
+    size: usize,
+    buffer: &Buffer,
+    target: &mut [u8],
+) -> Result<()> {
+    let [row, pitch] = layout.rows().map(|samples| samples * size);
+    if row == pitch {
+        return context.read_into(buffer, target);
+    }
+    let padded: Vec<u8> = context.read(buffer, target.len() / row * pitch)?;
+    target.chunks_exact_mut(row).zip(padded.chunks_exact(pitch)).par_each(|(to, from)| {
+        to.copy_from_slice(&from[..row]);
+    });
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The shaders that a blur can run, for a test that validates them.
 
 use super::{
+    combine,
     route::{Limits, Task},
     routes::choose_route,
     working_space,
@@ -43,7 +44,7 @@ const RADII: [usize; 18] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 63, 64, 129, 19
 /// constants but those that may have any value.
 pub fn variants() -> Vec<Shader> {
     let mut variants = multiply_add_probes().to_vec();
-    variants.extend(working_space::variants());
+    variants.extend([combine::variants(), working_space::variants()].concat());
     for (number, radius) in RADII.into_iter().enumerate() {
         for channels in 1..=4 {
             // Not all edges with all radii and channels.

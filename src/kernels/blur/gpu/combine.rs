@@ -1,0 +1,177 @@
+//! Combination of the results of passes on a GPU, on which samples stay from upload to readback.
+
+use super::{
+    layout::Layout,
+    run::{Resident, agrees_with_cpu, blocks, halo, read_rows, upload_rows},
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{Grid, Shape},
+        samples::Samples,
+    },
+    gpu::{Batch, Buffer, Context, Features, Shader},
+    kernels::{
+        blur::{
+            params::Edge,
+            plan::{Format, Pass},
+        },
+        pointwise::specialised,
+    },
+    shader, shader_struct,
+    util::error::Result,
+};
+
+static SHADER: Shader = shader!("blur/combine");
+
+shader_struct! {
+    struct CombineParams {
+        samples: u32,
+        channels: u32,
+        is_first: u32,
+    }
+}
+
+/// The types that are combined on a device: products of their floats are exact in f64, and results have few values.
+const DTYPES: [Dtype; 4] = [Dtype::U8, Dtype::I8, Dtype::U16, Dtype::I16];
+
+/// The shaders for all types.
+pub fn variants() -> Vec<Shader> {
+    DTYPES.map(|dtype| specialised(&SHADER, dtype)).into()
+}
+
+/// How a sample of the result is computed from those of the passes, rounded and clamped to the type of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Combination {
+    /// Root of the sum of squares.
+    Root,
+    /// The sample, plus its difference to that of the pass, if it is larger than a threshold, times an amount.
+    Sharpen {
+        /// The factor.
+        amount: f64,
+        /// The threshold.
+        threshold: f64,
+    },
+}
+
+impl Combination {
+    /// The table of the shader for samples of type `dtype`.
+    fn table(self, dtype: Dtype) -> Vec<f64> {
+        match self {
+            Self::Sharpen { amount, threshold } => vec![amount, threshold],
+            Self::Root => {
+                let max = (1 << (8 * dtype.size() - usize::from(dtype.is_signed()))) - 1;
+                (0..max).map(|root| smallest_square(f64::from(root) + 1.0)).collect()
+            }
+        }
+    }
+}
+
+/// The smallest number whose root is rounded to `root`, as the CPU rounds it in f64.
+fn smallest_square(root: f64) -> f64 {
+    let mut square = (root - 0.5).powi(2);
+    while square.next_down().sqrt() + 0.5 >= root {
+        square = square.next_down();
+    }
+    square
+}
+
+/// Runs the passes of each plan over the samples as f32, and combines their results. `None` if the device cannot do so
+/// with the results of the CPU.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn combine(
+    context: &Context,
+    combination: Combination,
+    plans: &[&[Pass]],
+    edge: Edge,
+    grid: &Grid,
+) -> Result<Option<Samples>> {
+    let (shape, dtype) = (grid.shape(), grid.samples.dtype());
+    let passes = plans.concat();
+    let is_possible = context.has(Features::SHADER_F64)
+        && DTYPES.contains(&dtype)
+        && !grid.samples.is_empty()
+        && !plans.iter().any(|plan| plan.is_empty())
+        && agrees_with_cpu(context, &passes)?;
+    let halo = std::array::from_fn(|axis| {
+        plans.iter().map(|plan| halo(plan)[axis]).max().unwrap_or_default()
+    });
+    // Sums have 8 bytes.
+    let blocks = blocks(context, 8, shape, edge, halo);
+    let Some(blocks) = blocks.filter(|blocks| is_possible && !blocks.are_mostly_halo()) else {
+        return Ok(None);
+    };
+    let largest = Shape { dims: blocks.longest(), ..shape };
+    let plans = plans.iter().map(|plan| Resident::new(context, plan, largest, edge));
+    let combined = Combined {
+        context,
+        combination,
+        shader: specialised(&SHADER, dtype),
+        dtype,
+        channels: if grid.has_alpha() { grid.channels } else { 0 },
+        plans: plans.collect::<Result<_>>()?,
+        table: context.upload("table", &combination.table(dtype))?,
+    };
+    let mut result = Samples::zeros(dtype, grid.samples.len())?;
+    let size = shape.channels * dtype.size();
+    let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());
+    blocks.map(buffers, [size; 2], |dims, from, to| {
+        combined.run(Layout::new(Shape { dims, ..shape }), from, to)
+    })?;
+    Ok(Some(result))
+}
+
+/// Passes whose results are combined on the device.
+struct Combined<'a> {
+    context: &'a Context,
+    combination: Combination,
+    shader: Shader,
+    dtype: Dtype,
+    /// Samples of a pixel with alpha, or 0.
+    channels: usize,
+    plans: Vec<Resident<'a>>,
+    table: Buffer,
+}
+
+impl Combined<'_> {
+    /// Computes a block from memory to memory.
+    fn run(&self, layout: Layout, from: &[u8], to: &mut [u8]) -> Result<()> {
+        let (context, size) = (self.context, self.dtype.size());
+        let samples = layout.padded().samples();
+        let source = upload_rows(context, layout, size, from)?;
+        let result = context.allocate("result", (samples * size) as u64)?;
+        let is_root = self.combination == Combination::Root;
+        let sums = context.allocate("sums", if is_root { 8 * samples as u64 } else { 4 })?;
+        for (number, plan) in self.plans.iter().enumerate() {
+            let mut batch = context.batch();
+            let params = CombineParams {
+                samples: samples as u32,
+                channels: self.channels as u32,
+                is_first: u32::from(number == 0),
+            };
+            let record = |batch: &mut Batch<'_>, entry, invocations: usize, floats: &Buffer| {
+                let group = context.pipeline(&self.shader, entry)?.workgroup_size[0];
+                let groups = context.fold(invocations.div_ceil(group as usize) as u64)?;
+                let passes = [("source", &source), ("floats", floats), ("sums", &sums)];
+                let buffers =
+                    [&passes[..], &[("table", &self.table), ("result", &result)]].concat();
+                batch.dispatch(entry, (&self.shader, entry), &params, &buffers, groups)
+            };
+            let floats = context.allocate("floats", layout.bytes(Format::F32))?;
+            record(&mut batch, "to_floats", samples, &floats)?;
+            let floats = plan.record_block(&mut batch, layout, floats)?;
+            let words = (samples * size).div_ceil(4);
+            if is_root {
+                record(&mut batch, "add_squares", samples, &floats)?;
+            }
+            if number + 1 == self.plans.len() {
+                let entry = if is_root { "root" } else { "sharpen" };
+                record(&mut batch, entry, words, &floats)?;
+            }
+            batch.run()?;
+        }
+        read_rows(context, layout, size, &result, to)
+    }
+}

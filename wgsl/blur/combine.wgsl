@@ -1,0 +1,127 @@
+// Converts samples to floats, of which passes make others, and combines these sample by sample: to the root of the sum of
+// their squares, or to a sharpened sample. The arithmetic is that of the CPU, in f64.
+//
+// In:     `source`, whole words of samples of 8 or 16 bits; `floats`, results of passes; `table`, see `root` and `sharpen`.
+// Out:    `floats` for `to_floats`; `sums` of squares for `add_squares`; `result`, as `source`, for `root` and `sharpen`.
+// Layout: one invocation per sample in `to_floats` and `add_squares`, and per word in `root` and `sharpen`.
+// Chosen: for integers of 8 and 16 bits, if the device has f64.
+
+#import shared/keys
+
+// Set by the host: bits per sample, and whether samples are signed integers.
+const BITS = 8u;
+const SIGNED = false;
+const FLOAT = false;
+
+const GROUP = 256u;
+const MIN = select(0, -i32(SIGN), SIGNED);
+const MAX = MIN + i32(2u * SIGN - 1u);
+
+struct CombineParams {
+    samples: u32,
+    // Samples of a pixel whose last one is alpha, which is kept; 0 without alpha.
+    channels: u32,
+    // Whether these are the first squares of the sums.
+    is_first: u32,
+}
+
+@group(0) @binding(0) var<storage, read> source: array<u32>;
+@group(0) @binding(1) var<storage, read_write> floats: array<f32>;
+@group(0) @binding(2) var<storage, read_write> sums: array<f64>;
+@group(0) @binding(3) var<storage, read> table: array<f64>;
+@group(0) @binding(4) var<storage, read_write> result: array<u32>;
+@group(0) @binding(5) var<uniform> params: CombineParams;
+
+fn value_at(index: u32) -> i32 {
+    let bits = sample_bits(source[index / PER_WORD], index);
+    return select(i32(bits), extractBits(i32(bits), 0u, BITS), SIGNED);
+}
+
+@compute @workgroup_size(GROUP)
+fn to_floats(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let index = (group.y * groups.x + group.x) * GROUP + local;
+    if index < params.samples {
+        floats[index] = f32(value_at(index));
+    }
+}
+
+@compute @workgroup_size(GROUP)
+fn add_squares(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let index = (group.y * groups.x + group.x) * GROUP + local;
+    if index < params.samples {
+        // The square is exact, so that one rounding, if the product and the sum are fused, is the same as two.
+        let value = f64(floats[index]);
+        sums[index] = value * value + select(sums[index], f64(0.0), params.is_first != 0u);
+    }
+}
+
+// The rounded root of a sum of squares: the number of entries in the table that are not larger than the sum.
+fn rounded_root(sum: f64) -> i32 {
+    var root = i32(min(sqrt(f32(sum)) + 0.5, f32(MAX)));
+    while root < MAX && sum >= table[root] {
+        root++;
+    }
+    while root > 0 && sum < table[root - 1] {
+        root--;
+    }
+    return root;
+}
+
+// Adds the product of the first entry of the table with the difference to the blurred sample, if the difference is
+// larger than the second entry.
+fn sharpened(index: u32) -> i32 {
+    let sample = f64(value_at(index));
+    let difference = sample - f64(floats[index]);
+    // Without `min`, the product and the sum could be fused, with another rounding than that of the CPU.
+    let product = min(table[0] * difference, f64(0x1p1000));
+    let sharp = sample + select(f64(0.0), product, abs(difference) > table[1]);
+    let rounded = sharp + select(f64(0.5), f64(-0.5), sharp < f64(0.0));
+    return i32(clamp(rounded, f64(MIN), f64(MAX)));
+}
+
+// The word that holds `bits` of the sample at `index`, or the alpha that is there.
+fn packed(word: u32, index: u32, bits: i32) -> u32 {
+    let is_alpha = params.channels > 0u && index % params.channels == params.channels - 1u;
+    let kept = sample_bits(source[index / PER_WORD], index);
+    return insertBits(word, select(u32(bits), kept, is_alpha), BITS * (index % PER_WORD), BITS);
+}
+
+@compute @workgroup_size(GROUP)
+fn root(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let first = ((group.y * groups.x + group.x) * GROUP + local) * PER_WORD;
+    var word = 0u;
+    for (var index = first; index < min(first + PER_WORD, params.samples); index++) {
+        word = packed(word, index, rounded_root(sums[index]));
+    }
+    if first < params.samples {
+        result[first / PER_WORD] = word;
+    }
+}
+
+@compute @workgroup_size(GROUP)
+fn sharpen(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let first = ((group.y * groups.x + group.x) * GROUP + local) * PER_WORD;
+    var word = 0u;
+    for (var index = first; index < min(first + PER_WORD, params.samples); index++) {
+        word = packed(word, index, sharpened(index));
+    }
+    if first < params.samples {
+        result[first / PER_WORD] = word;
+    }
+}
