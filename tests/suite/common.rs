@@ -137,6 +137,21 @@ pub fn assert_same_samples<K: Kernel<Out = Samples> + std::fmt::Debug>(
     })
 }
 
+/// Like [`assert_same_samples`], and on a device with all features and small bindings.
+pub fn assert_same_in_blocks<K: Kernel<Out = Samples> + std::fmt::Debug>(
+    kernel: &K,
+    input: &K::In,
+) {
+    let expected = assert_same_samples(kernel, input);
+    let bindings = |(name, _): &(&str, _)| *name == "1 MiB bindings";
+    let (name, restrictions) = others().into_iter().find(bindings).unwrap();
+    static DEVICE: OnceLock<Option<Subject>> = OnceLock::new();
+    if let Some(Subject { context, .. }) = DEVICE.get_or_init(|| open(name, &restrictions)) {
+        let found = kernel.gpu(context, input).unwrap_or_else(|e| panic!("{}", e.one_line()));
+        assert!(found.as_bytes() == expected.as_bytes(), "{name}: {kernel:?}");
+    }
+}
+
 /// Path of the program under test: `GPUPROC_BIN`, or else the one that cargo has built.
 pub fn program() -> std::ffi::OsString {
     std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into())
@@ -188,6 +203,41 @@ pub fn works(folder: &std::path::Path, line: &str) -> String {
     let (code, stderr) = run(folder, line);
     assert_eq!(code, 0, "{line}: {stderr}");
     stderr
+}
+
+/// Runs `command` with `flags` on the volume `v_12x10x9_uint8.raw`: as a whole, in `memory`, which holds only a few slices
+/// of 120 bytes at a time, in shards, and into a store. All results are `expected`.
+pub fn assert_volume_runs(
+    folder: &std::path::Path,
+    [command, flags, memory]: [&str; 3],
+    expected: &[u8],
+) {
+    let runs = |output: &str, more: &str| {
+        works(folder, &format!("{command} v_12x10x9_uint8.raw {output} {flags} {more}"));
+    };
+    runs("whole.raw", "");
+    runs("slow.raw", &format!("--max-memory {memory}"));
+    (0..3).for_each(|shard| runs("parts.raw", &format!("--shard {shard}/3 --resume")));
+    runs("out.zarr", "--levels 1");
+    works(folder, "blur out.zarr back.raw --sigma 0");
+    for name in ["whole.raw", "slow.raw", "parts.raw", "back.raw"] {
+        assert!(std::fs::read(folder.join(name)).unwrap() == expected, "{command} {flags}: {name}");
+    }
+}
+
+/// Runs `command` with `flags`, and once more to resume it, on a batch of two images of 12x90 u8 samples of `Noise(5)`.
+/// The files end with `expected`.
+pub fn assert_batch_runs(folder: &std::path::Path, [command, flags]: [&str; 2], expected: &[u8]) {
+    let image = [b"P5 12 90 255\n".to_vec(), Noise(5).bytes(12 * 90)].concat();
+    for name in ["a.pgm", "b.pgm"] {
+        std::fs::write(folder.join(name), &image).unwrap();
+    }
+    for _ in 0..2 {
+        works(folder, &format!("{command} a.pgm b.pgm -o batch/ {flags} --resume"));
+    }
+    for name in ["batch/a.pgm", "batch/b.pgm"] {
+        assert!(std::fs::read(folder.join(name)).unwrap().ends_with(expected), "{command}: {name}");
+    }
 }
 
 /// Decodes a JPEG file. Returns the image and a description of its damage, or `None` if the file cannot be decoded or

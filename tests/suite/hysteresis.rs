@@ -16,7 +16,7 @@ use gpuproc::{
     util::timings::Timings,
 };
 
-use crate::common::{finite_types, numbers, run, works};
+use crate::common::{assert_batch_runs, assert_volume_runs, finite_types, numbers, run};
 
 /// Fills the mask from each sample above `high`, over neighbours above `low`.
 fn reference([low, high]: [f64; 2], grid: &Grid) -> Vec<u8> {
@@ -102,32 +102,13 @@ fn thresholds_images_volumes_stores_batches_and_shards() {
     fs::write(path.join("v_12x10x9_uint8.raw"), &samples).unwrap();
     let grid = Grid { dims: [12, 10, 9], channels: 1, alpha: Alpha::None, samples: samples.into() };
     let expected = reference([150.5, 250.0], &grid);
-    let (volume, flags) = ("v_12x10x9_uint8.raw", "--hysteresis 150.5,250");
-    works(path, &format!("threshold {volume} whole.raw {flags}"));
-    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    works(path, &format!("threshold {volume} slow.raw {flags} --max-memory 30K"));
-    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
-    for shard in 0..3 {
-        works(path, &format!("threshold {volume} parts.raw {flags} --shard {shard}/3 --resume"));
-    }
-    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
-    works(path, &format!("threshold {volume} out.zarr {flags} --levels 1"));
-    works(path, "blur out.zarr back.raw --sigma 0");
-    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
+    let flags = "--hysteresis 150.5,250";
+    assert_volume_runs(path, ["threshold", flags, "30K"], &expected);
     let image = Grid { dims: [12, 90, 1], ..grid };
     let expected = reference([150.5, 250.0], &image);
-    for name in ["a.pgm", "b.pgm"] {
-        let header = b"P5 12 90 255\n".to_vec();
-        fs::write(path.join(name), [&header[..], image.samples.as_bytes()].concat()).unwrap();
-    }
-    for _ in 0..2 {
-        works(path, &format!("threshold a.pgm b.pgm -o masks/ {flags} --resume"));
-    }
-    for name in ["masks/a.pgm", "masks/b.pgm"] {
-        assert!(fs::read(path.join(name)).unwrap().ends_with(&expected), "{name}");
-    }
+    assert_batch_runs(path, ["threshold", flags], &expected);
     for flags in ["--hysteresis 5", "--hysteresis 5,4", "--hysteresis 1,2,3", "--hysteresis 1,x"] {
-        let (code, message) = run(path, &format!("threshold {volume} o.raw {flags}"));
+        let (code, message) = run(path, &format!("threshold v_12x10x9_uint8.raw o.raw {flags}"));
         assert_eq!((code, message.contains("two ascending")), (2, true), "{flags}: {message}");
     }
 }

@@ -11,7 +11,10 @@ use gpuproc::{
     kernels::local_threshold::{LocalMethod, LocalThreshold},
 };
 
-use crate::common::{assert_same_samples, finite_types, numbers, run, type_range, works};
+use crate::common::{
+    assert_batch_runs, assert_same_samples, assert_volume_runs, finite_types, numbers, run,
+    type_range,
+};
 
 const METHODS: [LocalMethod; 3] = [LocalMethod::Mean, LocalMethod::Gaussian, LocalMethod::Sauvola];
 
@@ -187,35 +190,14 @@ fn thresholds_images_volumes_stores_batches_and_shards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let expected = write_volume(path);
-    let (volume, flags) = ("v_12x10x9_uint8.raw", "--local sauvola --window 5,3,7 --k 0.3");
-    works(path, &format!("threshold {volume} whole.raw {flags}"));
-    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    works(path, &format!("threshold {volume} slow.raw {flags} --max-memory 60K"));
-    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
-    for shard in 0..3 {
-        works(path, &format!("threshold {volume} parts.raw {flags} --shard {shard}/3 --resume"));
-    }
-    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
-    works(path, &format!("threshold {volume} out.zarr {flags} --levels 1"));
-    works(path, "blur out.zarr back.raw --sigma 0");
-    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
+    let flags = "--local sauvola --window 5,3,7 --k 0.3";
+    assert_volume_runs(path, ["threshold", flags, "60K"], &expected);
     // Masks of a batch, by a Gaussian of which only the window is given.
-    for name in ["a.pgm", "b.pgm"] {
-        let header = b"P5 12 90 255\n".to_vec();
-        fs::write(path.join(name), [header, Noise(5).bytes(12 * 90)].concat()).unwrap();
-    }
     let threshold = LocalThreshold { offset: 2.0, ..local(LocalMethod::Gaussian, [3, 3, 0]) };
     let image = grid([12, 90, 1], Noise(5).bytes(12 * 90).into());
     let expected: Vec<u8> = reference(&threshold, &image).into_iter().flatten().collect();
-    for _ in 0..2 {
-        works(
-            path,
-            "threshold a.pgm b.pgm -o masks/ --local gaussian --window 7 --offset 2 --resume",
-        );
-    }
-    for name in ["masks/a.pgm", "masks/b.pgm"] {
-        assert!(fs::read(path.join(name)).unwrap().ends_with(&expected), "{name}");
-    }
+    let flags = "--local gaussian --window 7 --offset 2";
+    assert_batch_runs(path, ["threshold", flags], &expected);
 }
 
 #[test]

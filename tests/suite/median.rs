@@ -12,7 +12,7 @@ use gpuproc::{
     kernels::median::Median,
 };
 
-use crate::common::{assert_same_samples, run, works};
+use crate::common::{assert_batch_runs, assert_same_samples, assert_volume_runs, run};
 
 /// Samples of all types as f64; all NaN are the same.
 fn numbers(samples: &Samples) -> Vec<f64> {
@@ -169,33 +169,12 @@ fn filters_images_volumes_stores_batches_and_shards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let expected = write_volume(path);
-    let volume = "v_12x10x9_uint8.raw";
-    works(path, &format!("median {volume} whole.raw"));
-    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    // The memory limit allows only a few slices of 120 bytes at a time.
-    works(path, &format!("median {volume} slow.raw --max-memory 20K"));
-    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
-    for shard in 0..3 {
-        works(path, &format!("median {volume} parts.raw --shard {shard}/3 --resume"));
-    }
-    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
-    works(path, &format!("median {volume} out.zarr --levels 1"));
-    works(path, "blur out.zarr back.raw --sigma 0");
-    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
+    assert_volume_runs(path, ["median", "", "20K"], &expected);
     // A batch of images, resumed.
     let image = grid([12, 90, 1], 1, Noise(5).bytes(12 * 90).into());
     let filtered = reference(&image, 25.0, [1, 2, 0]);
     let filtered: Vec<u8> = filtered.into_iter().map(|value| value as u8).collect();
-    for name in ["a.pgm", "b.pgm"] {
-        let header = b"P5 12 90 255\n".to_vec();
-        fs::write(path.join(name), [header, Noise(5).bytes(12 * 90)].concat()).unwrap();
-    }
-    for _ in 0..2 {
-        works(path, "median a.pgm b.pgm -o out/ --percentile 25 --radius 1,2 --resume");
-    }
-    for name in ["out/a.pgm", "out/b.pgm"] {
-        assert!(fs::read(path.join(name)).unwrap().ends_with(&filtered), "{name}");
-    }
+    assert_batch_runs(path, ["median", "--percentile 25 --radius 1,2"], &filtered);
 }
 
 #[test]

@@ -11,7 +11,10 @@ use gpuproc::{
     kernels::morph::{ElementShape, Morph, Operation},
 };
 
-use crate::common::{all_types, assert_same_samples, number, numbers, run, type_range, works};
+use crate::common::{
+    all_types, assert_batch_runs, assert_same_samples, assert_volume_runs, number, numbers, run,
+    type_range,
+};
 
 const OPERATIONS: [Operation; 7] = [
     Operation::Erode,
@@ -202,33 +205,12 @@ fn opens_images_volumes_stores_batches_and_shards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let expected = write_volume(path);
-    let (volume, flags) = ("v_12x10x9_uint8.raw", "--op open --element cross");
-    works(path, &format!("morph {volume} whole.raw {flags}"));
-    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    // The memory limit allows only a few slices of 120 bytes at a time.
-    works(path, &format!("morph {volume} slow.raw {flags} --max-memory 10K"));
-    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
-    for shard in 0..3 {
-        works(path, &format!("morph {volume} parts.raw {flags} --shard {shard}/3 --resume"));
-    }
-    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
-    works(path, &format!("morph {volume} out.zarr {flags} --levels 1"));
-    works(path, "blur out.zarr back.raw --sigma 0");
-    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
+    assert_volume_runs(path, ["morph", "--op open --element cross", "10K"], &expected);
     // A batch of images, resumed.
     let grid = grid([12, 90, 1], 1, Noise(5).bytes(12 * 90).into());
     let closed = reference(Operation::Close, &grid, (ElementShape::Box, [1, 2, 0]));
     let closed: Vec<u8> = closed.into_iter().map(|value| value as u8).collect();
-    for name in ["a.pgm", "b.pgm"] {
-        let header = b"P5 12 90 255\n".to_vec();
-        fs::write(path.join(name), [header, Noise(5).bytes(12 * 90)].concat()).unwrap();
-    }
-    for _ in 0..2 {
-        works(path, "morph a.pgm b.pgm -o closed/ --op close --radius 1,2 --resume");
-    }
-    for name in ["closed/a.pgm", "closed/b.pgm"] {
-        assert!(fs::read(path.join(name)).unwrap().ends_with(&closed), "{name}");
-    }
+    assert_batch_runs(path, ["morph", "--op close --radius 1,2"], &closed);
 }
 
 #[test]

@@ -250,6 +250,43 @@ fn flat_images_stay_flat_and_colours_under_transparent_pixels_do_not_matter() {
     assert_eq!(mean(true), Samples::U8(vec![188]));
 }
 
+/// Devices convert 8 bits to linear light and multiply them by alpha, in parts.
+#[test]
+fn working_spaces_are_the_same_on_every_device() {
+    for channels in 1..=4 {
+        for alpha in [Alpha::None, Alpha::Straight, Alpha::Translucent] {
+            if alpha != Alpha::None && channels % 2 == 1 {
+                continue;
+            }
+            let mut bytes = Noise(9).bytes(253 * 131 * channels);
+            // Half of the pixels have an alpha, or a last colour, of 0, 1, 254 or 255; of every other image all 255.
+            for (at, pixel) in bytes.chunks_exact_mut(channels).enumerate() {
+                match (alpha, at % 8) {
+                    (Alpha::Straight, _) if channels == 2 => pixel[channels - 1] = 255,
+                    (_, special @ 0..4) => pixel[channels - 1] = [0, 1, 254, 255][special],
+                    _ => {}
+                }
+            }
+            let grid = Grid { dims: [253, 131, 1], channels, alpha, samples: bytes.into() };
+            for (size, filter) in [
+                ([600, 401], Interpolation::Lanczos3),
+                ([77, 13], Interpolation::Cubic),
+                ([253, 300], Interpolation::Linear),
+                ([31, 131], Interpolation::Area),
+                ([300, 200], Interpolation::Nearest),
+            ] {
+                let size = Size::Exact([Some(size[0]), Some(size[1]), Some(1)]);
+                for linear in [false, true] {
+                    twins(
+                        &Resize { size: size.clone(), axes: 2, filter, linear, ..plain() },
+                        &grid,
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn sizes_are_resolved() {
     let resolve = |size: Size, dims, axes| size.resolve(dims, axes);

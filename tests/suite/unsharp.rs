@@ -10,7 +10,10 @@ use gpuproc::{
     kernels::unsharp::Unsharp,
 };
 
-use crate::common::{assert_same_samples, finite_types, numbers, run, type_range, works};
+use crate::common::{
+    assert_batch_runs, assert_same_in_blocks, assert_same_samples, assert_volume_runs,
+    finite_types, numbers, run, type_range,
+};
 
 /// The Gaussian of each sample, with alpha as a weight, and the nearest samples outside.
 fn blurred(sigma: [f64; 3], grid: &Grid) -> Vec<f64> {
@@ -119,8 +122,11 @@ fn all_sizes_equal_the_reference() {
         let grid = Grid { dims, channels, alpha: Alpha::None, samples };
         filters().iter().for_each(|unsharp| assert_is_reference(unsharp, &grid));
     }
-    let (dims, samples) = ([1203, 700, 1], Noise(3).bytes(1203 * 700).into());
-    assert_same_samples(&filters()[0], &Grid { dims, channels: 1, alpha: Alpha::None, samples });
+    // In blocks.
+    for samples in finite_types(400 * 301 * 3) {
+        let grid = Grid { dims: [400, 301, 1], channels: 3, alpha: Alpha::None, samples };
+        filters().iter().for_each(|unsharp| assert_same_in_blocks(unsharp, &grid));
+    }
 }
 
 /// Writes a volume of 12x10x9 u8 samples and returns the sharpened one.
@@ -139,26 +145,8 @@ fn sharpens_images_volumes_stores_batches_and_shards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let expected = write_volume(path);
-    let (volume, flags) = ("v_12x10x9_uint8.raw", "--amount 0.5");
-    works(path, &format!("unsharp {volume} whole.raw {flags}"));
-    assert_eq!(fs::read(path.join("whole.raw")).unwrap(), expected);
-    works(path, &format!("unsharp {volume} slow.raw {flags} --max-memory 36K"));
-    assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
-    for shard in 0..3 {
-        works(path, &format!("unsharp {volume} parts.raw {flags} --shard {shard}/3 --resume"));
-    }
-    assert_eq!(fs::read(path.join("parts.raw")).unwrap(), expected);
-    works(path, &format!("unsharp {volume} out.zarr {flags} --levels 1"));
-    works(path, "blur out.zarr back.raw --sigma 0");
-    assert_eq!(fs::read(path.join("back.raw")).unwrap(), expected);
-    for name in ["a.pgm", "b.pgm"] {
-        let header = b"P5 12 90 255\n".to_vec();
-        fs::write(path.join(name), [header, Noise(5).bytes(12 * 90)].concat()).unwrap();
-    }
-    for _ in 0..2 {
-        works(path, "unsharp a.pgm b.pgm -o sharp/ --resume");
-    }
-    assert!(path.join("sharp/a.pgm").exists() && path.join("sharp/b.pgm").exists());
+    assert_volume_runs(path, ["unsharp", "--amount 0.5", "36K"], &expected);
+    assert_batch_runs(path, ["unsharp", ""], &[]);
 }
 
 #[test]

@@ -244,4 +244,10 @@ impl Filter for Resize {
     fn is_exact_for_u8(&self) -> bool {
         !self.linear
     }
+
+    /// The CPU takes no longer than transfers to a GPU: 6e-9 s for each byte of images that become smaller, less with those
+    /// that JPEG decodes smaller, and 13e-9 s for each byte of larger results.
+    fn core_seconds_per_byte(&self) -> f64 {
+        0.0
+    }
 }
