@@ -18,7 +18,7 @@ use bytemuck::Zeroable;
 
 use super::{
     cpu::{Sample, nearest_u16},
-    gpu::{Conversion, DeviceSpace},
+    gpu::DeviceSpace,
     params::{Blur, Edge, Values},
     plan::Format,
     taps::{Method, Taps},
@@ -175,11 +175,10 @@ impl WorkingSpace {
         if (grid.samples.dtype(), self.format) != (Dtype::U8, Format::U24) {
             return Ok(None);
         }
-        let Self { premultiply, linear, .. } = *self;
-        let (channels, has_alpha) = (grid.channels, grid.has_alpha());
-        let conversion = Conversion { channels, has_alpha, premultiply, linear };
-        let bytes = if linear { u8_of_linear() } else { &[] };
-        DeviceSpace::new(context, conversion, &self.opaque_u24(), bytes).map(Some)
+        let bytes = if self.linear { u8_of_linear() } else { &[] };
+        let kind = [grid.has_alpha(), self.premultiply, self.linear];
+        let tables = (&self.opaque_u24()[..], bytes);
+        DeviceSpace::new(context, grid.channels, kind, tables).map(Some)
     }
 
     fn u24_of_u8(&self, grid: &Grid, values: &[u8]) -> Vec<u32> {

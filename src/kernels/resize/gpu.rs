@@ -91,7 +91,11 @@ pub fn run(
         return Ok(None);
     };
     let prepared = passes.iter().map(|pass| Prepared::new(context, pass, block.axis));
-    let resize = Resident { context, passes: prepared.collect::<Result<_>>()?, space };
+    let prepared = prepared.collect::<Result<Vec<_>>>()?;
+    let convert = |batch: &mut Batch<'_>, buffer, samples, to_stored| match space {
+        Some(space) => space.convert(context, batch, (&buffer, samples), to_stored),
+        None => Ok(buffer),
+    };
     let mut result = Samples::zeros(samples.dtype(), last.output().samples())?;
     let slice =
         |shape: Shape| shape.samples() / shape.dims[block.axis].max(1) * samples.dtype().size();
@@ -100,7 +104,15 @@ pub fn run(
     for part in parts {
         let source = &samples.as_bytes()[part.input.start * from..part.input.end * from];
         let target = rest.split_off_mut(..part.output.len() * to).expect("parts fill the result");
-        resize.run(&part, source, target)?;
+        let mut batch = context.batch();
+        let uploaded = context.upload("samples", source)?;
+        let mut buffer = convert(&mut batch, uploaded, source.len(), false)?;
+        for pass in &prepared {
+            buffer = pass.record(context, &mut batch, &part, &buffer)?;
+        }
+        let stored = convert(&mut batch, buffer, target.len(), true)?;
+        batch.run()?;
+        context.read_into(&stored, target)?;
     }
     Ok(Some(result))
 }
@@ -194,33 +206,6 @@ impl<'a> Prepared<'a> {
         let buffers = [("data", source), ("table", &self.table), ("result", &result)];
         batch.dispatch("resize", (&self.shader, "resize"), &params, &buffers, groups)?;
         Ok(result)
-    }
-}
-
-/// The passes on the device.
-struct Resident<'a> {
-    context: &'a Context,
-    passes: Vec<Prepared<'a>>,
-    space: Option<&'a DeviceSpace>,
-}
-
-impl Resident<'_> {
-    /// Computes a part from memory to memory.
-    fn run(&self, part: &Part, from: &[u8], to: &mut [u8]) -> Result<()> {
-        let context = self.context;
-        let mut batch = context.batch();
-        let convert = |batch: &mut Batch<'_>, buffer, samples, to_stored| match self.space {
-            Some(space) => space.convert(context, batch, (&buffer, samples), to_stored),
-            None => Ok(buffer),
-        };
-        let source = context.upload("samples", from)?;
-        let mut buffer = convert(&mut batch, source, from.len(), false)?;
-        for pass in &self.passes {
-            buffer = pass.record(context, &mut batch, part, &buffer)?;
-        }
-        let result = convert(&mut batch, buffer, to.len(), true)?;
-        batch.run()?;
-        context.read_into(&result, to)
     }
 }
 

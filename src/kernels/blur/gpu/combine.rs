@@ -105,73 +105,46 @@ pub fn combine(
     };
     let largest = Shape { dims: blocks.longest(), ..shape };
     let plans = plans.iter().map(|plan| Resident::new(context, plan, largest, edge));
-    let combined = Combined {
-        context,
-        combination,
-        shader: specialised(&SHADER, dtype),
-        dtype,
-        channels: if grid.has_alpha() { grid.channels } else { 0 },
-        plans: plans.collect::<Result<_>>()?,
-        table: context.upload("table", &combination.table(dtype))?,
-    };
-    let mut result = Samples::zeros(dtype, grid.samples.len())?;
-    let size = shape.channels * dtype.size();
-    let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());
-    blocks.map(buffers, [size; 2], |dims, from, to| {
-        combined.run(Layout::new(Shape { dims, ..shape }), from, to)
-    })?;
-    Ok(Some(result))
-}
-
-/// Passes whose results are combined on the device.
-struct Combined<'a> {
-    context: &'a Context,
-    combination: Combination,
-    shader: Shader,
-    dtype: Dtype,
-    /// Samples of a pixel with alpha, or 0.
-    channels: usize,
-    plans: Vec<Resident<'a>>,
-    table: Buffer,
-}
-
-impl Combined<'_> {
-    /// Computes a block from memory to memory.
-    fn run(&self, layout: Layout, from: &[u8], to: &mut [u8]) -> Result<()> {
-        let (context, size) = (self.context, self.dtype.size());
+    let plans = plans.collect::<Result<Vec<_>>>()?;
+    let (shader, size) = (specialised(&SHADER, dtype), dtype.size());
+    let table = context.upload("table", &combination.table(dtype))?;
+    let (is_root, last) = (combination == Combination::Root, plans.len() - 1);
+    let run = |dims, from: &[u8], to: &mut [u8]| {
+        let layout = Layout::new(Shape { dims, ..shape });
         let samples = layout.padded().samples();
         let source = upload_rows(context, layout, size, from)?;
         let result = context.allocate("result", (samples * size) as u64)?;
-        let is_root = self.combination == Combination::Root;
         let sums = context.allocate("sums", if is_root { 8 * samples as u64 } else { 4 })?;
-        for (number, plan) in self.plans.iter().enumerate() {
+        for (number, plan) in plans.iter().enumerate() {
             let mut batch = context.batch();
             let params = CombineParams {
                 samples: samples as u32,
-                channels: self.channels as u32,
+                channels: if grid.has_alpha() { grid.channels as u32 } else { 0 },
                 is_first: u32::from(number == 0),
             };
             let record = |batch: &mut Batch<'_>, entry, invocations: usize, floats: &Buffer| {
-                let group = context.pipeline(&self.shader, entry)?.workgroup_size[0];
+                let group = context.pipeline(&shader, entry)?.workgroup_size[0];
                 let groups = context.fold(invocations.div_ceil(group as usize) as u64)?;
-                let passes = [("source", &source), ("floats", floats), ("sums", &sums)];
-                let buffers =
-                    [&passes[..], &[("table", &self.table), ("result", &result)]].concat();
-                batch.dispatch(entry, (&self.shader, entry), &params, &buffers, groups)
+                let inputs = [("source", &source), ("floats", floats), ("table", &table)];
+                let buffers = [&inputs[..], &[("sums", &sums), ("result", &result)]].concat();
+                batch.dispatch(entry, (&shader, entry), &params, &buffers, groups)
             };
             let floats = context.allocate("floats", layout.bytes(Format::F32))?;
             record(&mut batch, "to_floats", samples, &floats)?;
             let floats = plan.record_block(&mut batch, layout, floats)?;
-            let words = (samples * size).div_ceil(4);
             if is_root {
                 record(&mut batch, "add_squares", samples, &floats)?;
             }
-            if number + 1 == self.plans.len() {
+            if number == last {
                 let entry = if is_root { "root" } else { "sharpen" };
-                record(&mut batch, entry, words, &floats)?;
+                record(&mut batch, entry, (samples * size).div_ceil(4), &floats)?;
             }
             batch.run()?;
         }
         read_rows(context, layout, size, &result, to)
-    }
+    };
+    let mut result = Samples::zeros(dtype, grid.samples.len())?;
+    let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());
+    blocks.map(buffers, [shape.channels * size; 2], run)?;
+    Ok(Some(result))
 }

@@ -16,4 +16,4 @@ mod working_space;
 pub use combine::{Combination, combine};
 pub use run::{Resident, agrees_with_cpu, fits, run};
 pub use variants::variants;
-pub use working_space::{Conversion, DeviceSpace};
+pub use working_space::DeviceSpace;

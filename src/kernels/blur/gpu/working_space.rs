@@ -14,40 +14,20 @@ shader_struct! {
     }
 }
 
-/// What the conversion depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct Conversion {
-    /// Samples of a pixel.
-    pub channels: usize,
-    /// Whether the last of them is alpha.
-    pub has_alpha: bool,
-    /// Whether colours are multiplied by alpha.
-    pub premultiply: bool,
-    /// Whether colours are in linear light.
-    pub linear: bool,
-}
-
-impl Conversion {
-    fn shader(self) -> Shader {
-        let shader = SHADER.with(&[("CHANNELS", self.channels)]);
-        shader.with(&[
-            ("ALPHA", self.has_alpha),
-            ("PREMULTIPLY", self.premultiply),
-            ("LINEAR", self.linear),
-        ])
-    }
+/// The shader for pixels of so many channels; whether the last one is alpha, whether colours are multiplied by it, and
+/// whether they are in linear light.
+fn specialised(channels: usize, [has_alpha, premultiply, linear]: [bool; 3]) -> Shader {
+    let kinds = [("ALPHA", has_alpha), ("PREMULTIPLY", premultiply), ("LINEAR", linear)];
+    SHADER.with(&[("CHANNELS", channels)]).with(&kinds)
 }
 
 /// The shaders for all kinds of pixels.
 pub fn variants() -> Vec<Shader> {
-    let with = |channels, has_alpha, premultiply, linear| {
-        Conversion { channels, has_alpha, premultiply, linear }.shader()
-    };
-    let linear = [1, 3].map(|channels| with(channels, false, false, true));
-    let alpha = [2, 4].into_iter().flat_map(|channels| {
-        [(true, false), (true, true), (false, true)].map(|(a, b)| with(channels, true, a, b))
-    });
-    linear.into_iter().chain(alpha).collect()
+    let opaque = [1, 3].map(|channels| specialised(channels, [false, false, true]));
+    let kinds = [[true, true, false], [true, true, true], [true, false, true]];
+    let alpha =
+        [2, 4].into_iter().flat_map(|channels| kinds.map(|kind| specialised(channels, kind)));
+    opaque.into_iter().chain(alpha).collect()
 }
 
 /// The working space of 8-bit samples on a device.
@@ -59,15 +39,16 @@ pub struct DeviceSpace {
 }
 
 impl DeviceSpace {
-    /// Uploads the tables of a conversion.
+    /// Uploads the tables of the conversion of so many channels: whether the last one is alpha, whether colours are
+    /// multiplied by it, and whether they are in linear light.
     pub(in super::super) fn new(
         context: &Context,
-        conversion: Conversion,
-        opaque: &[u32],
-        bytes: &[u8],
+        channels: usize,
+        kind: [bool; 3],
+        (opaque, bytes): (&[u32], &[u8]),
     ) -> Result<Self> {
         let tables = [context.upload("working", opaque)?, context.upload("stored", bytes)?];
-        Ok(Self { shader: conversion.shader(), tables })
+        Ok(Self { shader: specialised(channels, kind), tables })
     }
 
     /// Records the conversion of stored samples, or of working samples back to stored ones, and returns the result.
