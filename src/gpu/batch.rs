@@ -80,6 +80,23 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Records a pass with at least `invocations` invocations, as [`Batch::dispatch`] does.
+    ///
+    /// # Errors
+    /// As [`Batch::dispatch`], and when the device does not have that many.
+    pub fn dispatch_over<T: ShaderStruct>(
+        &mut self,
+        label: &str,
+        (shader, entry): (&Shader, &str),
+        params: &T,
+        buffers: &[(&str, &Buffer)],
+        invocations: usize,
+    ) -> Result<()> {
+        let size = self.context.pipeline(shader, entry)?.workgroup_size[0];
+        let groups = self.context.fold((invocations as u64).div_ceil(size.into()))?;
+        self.dispatch(label, (shader, entry), params, buffers, groups)
+    }
+
     /// Adds the value of a uniform; returns its offset and length in [`Batch::uniforms`].
     fn add_uniform<T: ShaderStruct>(
         &mut self,

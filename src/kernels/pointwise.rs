@@ -101,14 +101,13 @@ pub fn map_words<T: ShaderStruct>(
     let [from_bytes, to_bytes] = sizes.map(|size| block * size);
     let source = context.allocate("samples", from_bytes as u64)?;
     let target = context.allocate("results", to_bytes as u64)?;
-    let size = context.pipeline(shader, entry)?.workgroup_size[0];
     for (from, to) in data.chunks(from_bytes).zip(result.chunks_mut(to_bytes)) {
         context.write(&source, 0, from)?;
-        let words = to.len().div_ceil(4) as u32;
-        let groups = context.fold(words.div_ceil(size).into())?;
+        let words = to.len().div_ceil(4);
         let mut batch = context.batch();
         let buffers = [("data", &source), ("result", &target), table];
-        batch.dispatch(entry, (shader, entry), &params(words), &buffers, groups)?;
+        let params = params(words as u32);
+        batch.dispatch_over(entry, (shader, entry), &params, &buffers, words)?;
         batch.run()?;
         context.read_into(&target, to)?;
     }

@@ -38,16 +38,14 @@ impl Kernel for DirectBlur {
             Method::Gaussian => "gaussian",
             Method::Box => "box_filter",
         };
-        let size = context.pipeline(&SHADER, entry)?.workgroup_size[0];
-        let pixels = u64::from(width) * u64::from(height);
-        let groups = context.fold(pixels.div_ceil(size.into()))?;
+        let pixels = width as usize * height as usize;
         let weights = taps.half_weights(method).into_iter().map(|weight| weight as f32);
         let weights = context.upload("weights", &weights.collect::<Vec<_>>())?;
         let mut record = |vertical: u32, from: &Buffer, to: &Buffer| {
             let radius = taps.radius as u32;
             let params = DirectBlurParams { width, height, radius, vertical };
             let buffers = [("source", from), ("target_", to), ("weights", &weights)];
-            batch.dispatch("blur direct", (&SHADER, entry), &params, &buffers, groups)
+            batch.dispatch_over("blur direct", (&SHADER, entry), &params, &buffers, pixels)
         };
         match method {
             Method::Gaussian => record(0, &input, &output)?,

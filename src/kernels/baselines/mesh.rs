@@ -123,9 +123,8 @@ impl<'a> Pipeline<'a> {
             ("active_cells", &self.active_cells),
             ("corners", &self.corners),
         ];
-        let size = self.context.pipeline(&SHADER, entry)?.workgroup_size[0];
-        let groups = self.context.fold(count.div_ceil(size).into())?;
-        batch.dispatch(&format!("classic {entry}"), (&SHADER, entry), &params, &buffers, groups)
+        let label = format!("classic {entry}");
+        batch.dispatch_over(&label, (&SHADER, entry), &params, &buffers, count as usize)
     }
 
     /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum.

@@ -91,9 +91,7 @@ impl Labelling<'_> {
         buffers: &[(&str, &Buffer)],
     ) -> Result<()> {
         let shader = specialised(self.dtype, self.rule, bits);
-        let size = self.context.pipeline(&shader, entry)?.workgroup_size[0];
-        let groups = self.context.fold(count.div_ceil(size as usize) as u64)?;
-        batch.dispatch("label", (&shader, entry), &self.params, buffers, groups)
+        batch.dispatch_over("label", (&shader, entry), &self.params, buffers, count)
     }
 
     /// Makes the first sample of each component the parent of all.

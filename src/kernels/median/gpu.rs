@@ -63,13 +63,7 @@ pub fn select(
         let result = context.allocate("percentiles", from.len() as u64)?;
         let mut batch = context.batch();
         let buffers = [("source", &source), ("result", &result)];
-        batch.dispatch(
-            "median",
-            entry,
-            &params,
-            &buffers,
-            context.fold(words.div_ceil(group).into())?,
-        )?;
+        batch.dispatch_over("median", entry, &params, &buffers, words as usize)?;
         batch.run()?;
         context.read_into(&result, to)
     })

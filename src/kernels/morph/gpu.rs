@@ -132,8 +132,6 @@ impl<'a> Resident<'a> {
         let context = self.context;
         let entry = (&self.shader, "neighbourhood");
         let words = from.len().div_ceil(4) as u32;
-        let size = context.pipeline(entry.0, entry.1)?.workgroup_size[0];
-        let groups = context.fold(words.div_ceil(size).into())?;
         let new = |label| context.allocate(label, from.len() as u64);
         let (source, mut previous, mut result) =
             (new("samples")?, new("extrema")?, new("extrema")?);
@@ -162,7 +160,7 @@ impl<'a> Resident<'a> {
                 ("offsets", &self.offsets),
                 ("result", &result),
             ];
-            batch.dispatch("morph", entry, &params, &buffers, groups)?;
+            batch.dispatch_over("morph", entry, &params, &buffers, words as usize)?;
             std::mem::swap(&mut previous, &mut result);
         }
         batch.run()?;

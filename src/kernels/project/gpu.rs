@@ -130,17 +130,10 @@ fn dispatch(
         inner: columns.len() as u32,
         is_first: u32::from(positions.start == 0),
     };
-    let size = context.pipeline(shader, "project")?.workgroup_size[0];
-    let groups = (outer.len() * columns.len()).div_ceil(size as usize);
+    let lines = outer.len() * columns.len();
     let mut batch = context.batch();
     let buffers = [("data", source), ("state", state)];
-    batch.dispatch(
-        "project",
-        (shader, "project"),
-        &params,
-        &buffers,
-        context.fold(groups as u64)?,
-    )?;
+    batch.dispatch_over("project", (shader, "project"), &params, &buffers, lines)?;
     batch.run().map(drop)
 }
 

@@ -201,10 +201,8 @@ impl<'a> Prepared<'a> {
             shift: pass.shift(),
             max: pass.max,
         };
-        let size = context.pipeline(&self.shader, "resize")?.workgroup_size[0];
-        let groups = context.fold(words.div_ceil(size as usize) as u64)?;
         let buffers = [("data", source), ("table", &self.table), ("result", &result)];
-        batch.dispatch("resize", (&self.shader, "resize"), &params, &buffers, groups)?;
+        batch.dispatch_over("resize", (&self.shader, "resize"), &params, &buffers, words)?;
         Ok(result)
     }
 }

@@ -122,12 +122,10 @@ pub fn combine(
                 channels: if grid.has_alpha() { grid.channels as u32 } else { 0 },
                 is_first: u32::from(number == 0),
             };
-            let record = |batch: &mut Batch<'_>, entry, invocations: usize, floats: &Buffer| {
-                let group = context.pipeline(&shader, entry)?.workgroup_size[0];
-                let groups = context.fold(invocations.div_ceil(group as usize) as u64)?;
+            let record = |batch: &mut Batch<'_>, entry, invocations, floats: &Buffer| {
                 let inputs = [("source", &source), ("floats", floats), ("table", &table)];
                 let buffers = [&inputs[..], &[("sums", &sums), ("result", &result)]].concat();
-                batch.dispatch(entry, (&shader, entry), &params, &buffers, groups)
+                batch.dispatch_over(entry, (&shader, entry), &params, &buffers, invocations)
             };
             let floats = context.allocate("floats", layout.bytes(Format::F32))?;
             record(&mut batch, "to_floats", samples, &floats)?;

@@ -69,11 +69,9 @@ impl DeviceSpace {
             ("table", &self.tables[usize::from(to_stored)]),
             ("target_", &target),
         ];
-        let words = (samples * size).div_ceil(4) as u64;
-        let size = context.pipeline(&self.shader, entry)?.workgroup_size[0];
-        let groups = context.fold(words.div_ceil(size.into()))?;
+        let words = (samples * size).div_ceil(4);
         let params = WorkingSpaceParams { samples: samples as u32 };
-        batch.dispatch(entry, (&self.shader, entry), &params, &buffers, groups)?;
+        batch.dispatch_over(entry, (&self.shader, entry), &params, &buffers, words)?;
         Ok(target)
     }
 }

@@ -65,9 +65,8 @@ pub fn run<T: Scannable>(
             batch.dispatch("table rows", (&TABLE, "rows"), &band, &buffers, groups)?;
         }
         if axis != Axis::X {
-            let size = context.pipeline(&TABLE, "columns")?.workgroup_size[0];
-            let groups = context.fold((pitch as u64).div_ceil(size.into()))?;
-            batch.dispatch("table columns", (&TABLE, "columns"), &band, &buffers, groups)?;
+            let entry = (&TABLE, "columns");
+            batch.dispatch_over("table columns", entry, &band, &buffers, pitch as usize)?;
         }
     }
     batch.run()?;
