@@ -66,7 +66,7 @@ pub fn run<T: Scannable>(
         }
         if axis != Axis::X {
             let entry = (&TABLE, "columns");
-            batch.dispatch_over("table columns", entry, &band, &buffers, pitch as usize)?;
+            batch.dispatch_over("table columns", entry, &band, &buffers, pitch)?;
         }
     }
     batch.run()?;
