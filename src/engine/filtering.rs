@@ -2,7 +2,10 @@
 
 use std::{ops::Range, slice, sync::Arc};
 
-use super::blocks::{BlockSource, Blocks, read_blocks, write_behind};
+use super::{
+    blocks::{BlockSource, Blocks, read_blocks, write_behind},
+    plan::FilterCost,
+};
 use crate::{
     data::{
         blocks::{Span, Split},
@@ -13,7 +16,7 @@ use crate::{
     io::reader::Reader,
     kernels::{
         chain::Chain,
-        filter::{Block, Filter},
+        filter::{Block, Consumer, Filter},
     },
     util::error::Result,
 };
@@ -108,14 +111,14 @@ impl Prepared {
         let is_held = self.held.is_some() && self.chain.steps.is_empty();
         let before = self.chain.before.map(|before| before + self.chain.steps.len());
         let mut stored = Self::default();
-        let mut pass = |consume: &mut dyn FnMut(&Grid) -> Result<()>| {
+        let mut pass = |consume: Consumer<'_>| {
             if stored.held.is_some() {
                 return stored.for_each(source, &all, session, &mut |_, grid| {
                     consume(&grid).map(|()| Some(grid.samples))
                 });
             }
             let mut whole = HeldGrid { shape, alpha: source.alpha, parts: Vec::new() };
-            self.for_each(source, &all, session, &mut |_, grid| {
+            let mut consume_and_hold = |grid: Grid| {
                 consume(&grid)?;
                 let bytes = GridType { shape, ..grid.grid_type() }.bytes();
                 if is_held || held_bytes.saturating_add(bytes) > division.spare {
@@ -124,7 +127,19 @@ impl Prepared {
                 whole.alpha = grid.alpha;
                 whole.parts.push(grid.samples);
                 Ok(None)
-            })?;
+            };
+            match self.chain.steps.is_empty() {
+                true => self.for_each(source, &all, session, &mut |_, grid| consume_and_hold(grid)),
+                // The next block is filtered meanwhile.
+                false => write_behind(
+                    |grid| consume_and_hold(grid).map(drop),
+                    |write| {
+                        self.for_each(source, &all, session, &mut |_, grid| {
+                            write(grid).map(|()| None)
+                        })
+                    },
+                ),
+            }?;
             stored.held = Some(whole).filter(|whole| !whole.parts.is_empty());
             Ok(())
         };
@@ -168,7 +183,14 @@ impl Prepared {
         };
         let (name, &HeldGrid { shape, alpha, .. }) = (source.name.clone(), grid);
         let held = BlockSource { name, shape, axis, alpha, open: &open };
-        let block = (division.block * held.length()).div_ceil(source.length().max(1));
+        let mut block = (division.block * held.length()).div_ceil(source.length().max(1));
+        if division.block < source.length() {
+            // The halo of these steps is smaller than that of all steps.
+            let input = GridType { shape, dtype: grid.parts[0].dtype() };
+            let types = [input, self.chain.output(input)?];
+            let max = FilterCost::new(&self.chain, types, axis, (0, 1)).max_block();
+            block = block.min(max as usize);
+        }
         run_blocks(&held, &self.chain, &Division { block, ..division.clone() }, session, work)
     }
 }

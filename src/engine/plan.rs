@@ -106,7 +106,7 @@ impl FilterCost {
     }
 
     /// Maximum number of rows or slices of a block.
-    fn max_block(&self) -> u64 {
+    pub fn max_block(&self) -> u64 {
         let max = (BLOCK / self.row.max(1)).max(HALOS * self.halo).max(1);
         // If blocks were lower than a layer of chunks, the reader and the writer would keep each layer for several
         // blocks.

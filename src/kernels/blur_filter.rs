@@ -3,21 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, Edge, Method, Taps},
-    filter::Filter,
+    blur::{Blur, Edge, Method, Resident, Taps},
+    filter::{Filter, GpuStep, PreparedStep},
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
 };
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::Device,
+    gpu::{Batch, Buffer, Context},
     jpeg::{Frame, SparseCoefficients},
     util::error::Result,
 };
+
+impl<'c> GpuStep<'c> for Resident<'c> {
+    fn record(&self, batch: &mut Batch<'c>, _shape: Shape, input: Buffer) -> Result<Buffer> {
+        Resident::record(self, batch, input)
+    }
+}
 
 impl Filter for Blur {
     fn name(&self) -> &'static str {
@@ -92,6 +99,15 @@ impl Filter for Blur {
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         device.run(self, input)
+    }
+
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+        let GridType { shape, dtype } = input;
+        // Rows on the device have no padding then.
+        if dtype != Dtype::U8 || shape.channels != 1 || shape.dims[0] % 16 != 0 {
+            return Ok(None);
+        }
+        Ok(self.resident(context, shape)?.map(|resident| Box::new(resident) as _))
     }
 
     fn runs_on_jpeg(&self) -> bool {

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::filter::{Block, Filter, apply};
+use super::filter::{Block, Filter, GpuStep, apply};
 use crate::{
     data::{
         dtype::Dtype,
@@ -12,7 +12,8 @@ use crate::{
         placement::Placement,
         samples::Samples,
     },
-    device::Device,
+    device::{Device, Kernel},
+    gpu::Context,
     util::error::Result,
 };
 
@@ -34,6 +35,28 @@ impl Chain {
             ([step], None) => &**step,
             _ => self,
         }
+    }
+
+    /// The number of a step in the whole chain, from 1 on.
+    fn number(&self, step: usize) -> usize {
+        self.before.unwrap_or(0) + step + 1
+    }
+
+    /// The results of `block` of the step `number`.
+    fn run_step(
+        &self,
+        device: &Device,
+        number: usize,
+        grid: &Grid,
+        block: &Block,
+    ) -> Result<Samples> {
+        let step = &self.steps[number];
+        let name = format!("step {}: {}", self.number(number), step.name());
+        let run = || match step.is_identity() {
+            true => grid.samples.copy(),
+            false => step.run_block(device, grid, block),
+        };
+        device.time(&name, run).map_err(|error| error.context(&name))
     }
 
     /// Types of the input of each step, and of the result.
@@ -70,6 +93,48 @@ impl Chain {
         }
         ranges.reverse();
         ranges
+    }
+}
+
+/// Steps of a chain, as many as can run on a GPU one after another, and the number of the first one.
+struct OnGpu<'a>(&'a [Arc<dyn Filter>], usize);
+
+impl Kernel for OnGpu<'_> {
+    type In = Grid;
+    /// The number of steps, at least two, and the result of the last one.
+    type Out = Option<(usize, Samples)>;
+    const NAME: &'static str = "chain";
+
+    fn cpu(&self, _: &Grid) -> Result<Self::Out> {
+        Ok(None)
+    }
+
+    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Self::Out> {
+        let &Self(all, first) = self;
+        let (mut own, mut steps) = (grid.grid_type(), Vec::<Box<dyn GpuStep<'_>>>::new());
+        for step in all {
+            let Some(prepared) = step.on_gpu(context, own)? else { break };
+            own = step.output(own)?;
+            steps.push(prepared);
+        }
+        if steps.len() < 2 {
+            return Ok(None);
+        }
+        let mut samples = Samples::zeros(own.dtype, own.shape.samples())?;
+        let run = || {
+            let bytes = grid.samples.as_bytes();
+            let mut grid = context.allocate("samples", bytes.len().next_multiple_of(16) as u64)?;
+            context.write(&grid, 0, bytes)?;
+            let mut batch = context.batch();
+            for step in &steps {
+                grid = step.record(&mut batch, own.shape, grid)?;
+            }
+            batch.run()?;
+            context.read_into(&grid, samples.as_bytes_mut())
+        };
+        let name = format!("steps {first} to {}", first + steps.len() - 1);
+        context.timings().time(&name, run)?;
+        Ok(Some((steps.len(), samples)))
     }
 }
 
@@ -157,31 +222,38 @@ impl Filter for Chain {
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let first = Grid { samples: input.samples.copy()?, ..*input };
-        let result = self.steps.iter().try_fold(first, |grid, step| apply(&**step, device, &grid));
-        result.map(|grid| grid.samples)
+        let mut last = None::<Grid>;
+        for step in &self.steps {
+            last = Some(apply(&**step, device, last.as_ref().unwrap_or(input))?);
+        }
+        last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
 
     fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         let (axis, shapes) = (block.axis, self.shapes(block.shape));
         let ranges = self.ranges(axis, &block.output, &shapes);
         let (mut held, mut last) = (block.input.clone(), None::<Grid>);
-        for (number, step) in self.steps.iter().enumerate() {
+        let mut number = 0;
+        while let Some(step) = self.steps.get(number) {
             let (grid, shape) = (last.as_ref().unwrap_or(input), shapes[number]);
-            let output = ranges[number + 1].clone();
-            let own = Block { axis, shape, input: held, output: output.clone() };
-            let name = format!("step {}: {}", self.before.unwrap_or(0) + number + 1, step.name());
-            let run = || match step.is_identity() {
-                true => grid.samples.copy(),
-                false => step.run_block(device, grid, &own),
+            let on_gpu = match device.may_be_gpu() && self.steps.len() > number + 1 {
+                true => device.run(&OnGpu(&self.steps[number..], self.number(number)), grid)?,
+                false => None,
             };
-            let mut samples = device.time(&name, run).map_err(|error| error.context(&name))?;
+            let count = on_gpu.as_ref().map_or(1, |(count, _)| *count);
+            let output = ranges[number + count].clone();
+            let own = Block { axis, shape, input: held, output: output.clone() };
+            let mut samples = match on_gpu {
+                Some((_, samples)) => samples,
+                None => self.run_step(device, number, grid, &own)?,
+            };
             if step.input_range(axis, &output, shape).is_none() {
                 let row = samples.len() / own.input.len().max(1);
                 let first = output.start - own.input.start;
                 samples.keep(first * row..(first + output.len()) * row)?;
             }
-            let mut shape = shapes[number + 1];
+            number += count;
+            let mut shape = shapes[number];
             shape.dims[axis] = output.len();
             (held, last) = (output, Some(result(grid, shape, samples)));
         }

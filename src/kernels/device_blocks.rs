@@ -3,28 +3,39 @@
 use crate::{
     data::{blocks::Blocks, grid::Shape, samples::Samples},
     gpu::Context,
+    kernels::filter::GpuStep,
     util::error::Result,
 };
 
-/// Calls `run` with blocks of the grid that fit on the device, the bytes of their samples, and room for those of their
-/// results. A result depends on samples within `halo` along each axis. Workgroups compute `group` words each. `None` if no
-/// block fits.
+/// Whether a grid of `bytes` bytes fits on the device as a whole. Workgroups compute `group` words each.
+pub fn fits(context: &Context, bytes: u64, group: u32) -> bool {
+    let max_groups = u64::from(context.limits.workgroups).pow(2) / 2;
+    let groups = bytes.div_ceil(4 * u64::from(group));
+    bytes <= context.max_binding() && bytes < 1 << 31 && groups <= max_groups
+}
+
+/// Runs `step` on blocks of the grid that fit on the device. A result depends on samples within `halo` along each axis.
+/// Workgroups compute `group` words each. `None` if no block fits.
 ///
 /// # Errors
-/// Those of `run`.
-pub fn in_blocks(
-    context: &Context,
+/// Those of the device.
+pub fn in_blocks<'c>(
+    context: &'c Context,
     samples: &Samples,
     shape: Shape,
     (halo, group): ([usize; 3], u32),
-    run: impl Fn(Shape, &[u8], &mut [u8]) -> Result<()>,
+    step: &impl GpuStep<'c>,
 ) -> Result<Option<Samples>> {
+    let run = |shape: Shape, from: &[u8], to: &mut [u8]| {
+        let input = context.upload("samples", from)?;
+        let mut batch = context.batch();
+        let result = step.record(&mut batch, shape, input)?;
+        batch.run()?;
+        context.read_into(&result, to)
+    };
     let size = shape.channels * samples.dtype().size();
-    let max_groups = u64::from(context.limits.workgroups).pow(2) / 2;
     let blocks = Blocks::fitting(shape.dims, halo, false, |dims| {
-        let bytes = (dims.iter().product::<usize>() * size) as u64;
-        let groups = bytes.div_ceil(4 * u64::from(group));
-        bytes <= context.max_binding() && bytes < 1 << 31 && groups <= max_groups
+        fits(context, (dims.iter().product::<usize>() * size) as u64, group)
     });
     let Some(blocks) = blocks else { return Ok(None) };
     let mut result = Samples::zeros(samples.dtype(), samples.len())?;

@@ -12,13 +12,17 @@ use crate::{
         samples::Samples,
     },
     device::Device,
+    gpu::{Batch, Buffer, Context},
     jpeg::{Frame, SparseCoefficients},
     kernels::jpeg::JpegOutput,
     util::error::{Error, Result},
 };
 
-/// Calls its argument with each block of the input in turn: one pass over all samples.
-pub type Pass<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Grid) -> Result<()>) -> Result<()>;
+/// Calls its argument with each block of the input in turn, perhaps on another thread: one pass over all samples.
+pub type Pass<'a> = &'a mut dyn FnMut(Consumer<'_>) -> Result<()>;
+
+/// Gets the blocks of an input.
+pub type Consumer<'a> = &'a mut (dyn FnMut(&Grid) -> Result<()> + Send);
 
 /// A block of the result of a filter that changes the number of positions, and the part of the input it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,18 @@ pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid>
     let alpha = if channels == input.channels { input.alpha } else { Alpha::None };
     Ok(Grid { dims, channels, alpha, samples })
 }
+
+/// A filter that is prepared for grids on a GPU. Their samples have the order of samples in memory.
+pub trait GpuStep<'c> {
+    /// Records the filter of a grid of size `shape` in `input`, which it may overwrite. Returns the buffer of the result.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer>;
+}
+
+/// A filter for a GPU; `None` if it is computed from memory.
+pub type PreparedStep<'c> = Result<Option<Box<dyn GpuStep<'c> + 'c>>>;
 
 /// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
@@ -169,6 +185,15 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of the device.
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
+
+    /// The filter for whole grids on a GPU, if that can compute them and their results have the same size. Steps of a
+    /// chain that return one run without transfers between them.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn on_gpu<'c>(&self, _context: &'c Context, _input: GridType) -> PreparedStep<'c> {
+        Ok(None)
+    }
 
     /// A warning about the results of all runs so far.
     fn warning(&self) -> Option<String> {

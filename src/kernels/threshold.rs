@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    filter::{Filter, Pass},
+    filter::{Filter, GpuStep, Pass, PreparedStep},
     histogram::{Luma, type_range},
     otsu::{Otsu, extremes},
     pointwise::{map_words, specialisations, specialised},
@@ -21,7 +21,7 @@ use crate::{
     },
     device::{Device, Kernel},
     for_samples,
-    gpu::{Context, Shader},
+    gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,
     util::{
         error::{Error, Result},
@@ -117,26 +117,51 @@ impl Kernel for Threshold {
         if dtype == Dtype::F64 {
             return self.cpu(samples);
         }
+        let Bounds { shader, keys, bounds, scale, .. } = self.bounds(context, dtype)?;
+        let mut classes = memory::zeros(samples.len())?;
+        let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
+        let (entry, table) = ((&shader, "threshold"), ("bounds", &keys));
+        let params = |words| ThresholdParams { words, bounds, scale };
+        map_words(context, entry, data, sizes, table, params)?;
+        Ok(Samples::U8(classes))
+    }
+}
+
+/// Thresholds on a GPU.
+struct Bounds<'c> {
+    context: &'c Context,
+    shader: Shader,
+    keys: Buffer,
+    bounds: u32,
+    scale: u32,
+}
+
+impl<'c> GpuStep<'c> for Bounds<'c> {
+    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer> {
+        let &Self { context, ref shader, ref keys, bounds, scale } = self;
+        let entry = (shader, "threshold");
+        let words = (shape.samples() / 4) as u32;
+        let result = context.allocate("classes", shape.samples() as u64)?;
+        let params = ThresholdParams { words, bounds, scale };
+        let buffers = [("data", &input), ("result", &result), ("bounds", keys)];
+        batch.dispatch_over(entry.1, entry, &params, &buffers, words as usize)?;
+        Ok(result)
+    }
+}
+
+impl Threshold {
+    /// The thresholds on the device.
+    fn bounds<'c>(&self, context: &'c Context, dtype: Dtype) -> Result<Bounds<'c>> {
         let (values, scale) = self.values()?;
         let mut keys: Vec<u32> =
             values.iter().flat_map(|&value| bound(dtype, value).try_into()).collect();
         let bounds = keys.len() as u32;
         // A binding is never empty.
         keys.push(0);
-        let keys = context.upload("bounds", &keys)?;
-        let mut classes = memory::zeros(samples.len())?;
-        let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
-        let (shader, table) = (specialised(&SHADER, dtype), ("bounds", &keys));
-        map_words(context, (&shader, "threshold"), data, sizes, table, |words| ThresholdParams {
-            words,
-            bounds,
-            scale: scale.into(),
-        })?;
-        Ok(Samples::U8(classes))
+        let (shader, keys) = (specialised(&SHADER, dtype), context.upload("bounds", &keys)?);
+        Ok(Bounds { context, shader, keys, bounds, scale: scale.into() })
     }
-}
 
-impl Threshold {
     /// The thresholds, and the difference of neighbouring classes in the result.
     fn values(&self) -> Result<(&[f64], u8)> {
         match self {
@@ -217,6 +242,17 @@ impl Filter for Classify {
             });
         }
         Ok(classes)
+    }
+
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+        let GridType { shape, dtype } = input;
+        // Samples are needed in memory until classes differ.
+        let differs = self.uniform.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let is_whole = shape.channels == 1 && shape.samples().is_multiple_of(4);
+        if dtype == Dtype::F64 || !differs || !is_whole || input.bytes() > context.max_binding() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(self.threshold.bounds(context, dtype)?)))
     }
 
     fn warning(&self) -> Option<String> {

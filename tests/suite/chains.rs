@@ -256,6 +256,43 @@ fn devices_give_the_same_bytes() {
     assert!(results.iter().all(|result| *result == results[0]));
 }
 
+/// Steps that can run on a GPU one after another transfer no grids between them.
+#[test]
+fn steps_stay_on_the_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = "w_16x9x40_uint8.raw";
+    fs::write(folder.path().join(input), Noise(3).bytes(16 * 9 * 40)).unwrap();
+    for (first, rest, together) in [
+        (
+            "blur",
+            "-s 1.5 --then median --then morph --op close --then morph --op dilate -r 2",
+            "steps 1 to 4",
+        ),
+        (
+            "unsharp",
+            "--then blur -s 1 --then threshold --value 127 --then morph --op open --then label",
+            "steps 2 to 4",
+        ),
+    ] {
+        let mut results = Vec::new();
+        for (device, memory) in
+            device_names().iter().flat_map(|device| [(device, "1G"), (device, "160k")])
+        {
+            let line = format!("{first} {input} {rest} -o o.nrrd --max-memory {memory} --timings");
+            let mut command = gpuproc();
+            command.current_dir(&folder).args(["--device", device]).args(line.split(' '));
+            let output = command.assert().success().get_output().clone();
+            let timings = String::from_utf8(output.stderr).unwrap();
+            // Thresholds are compared in memory until a block has shown that classes differ.
+            if memory == "160k" {
+                assert_eq!(timings.contains(together), *device == "gpu", "{line}: {timings}");
+            }
+            results.push(fs::read(folder.path().join("o.nrrd")).unwrap());
+        }
+        assert!(results.iter().all(|result| *result == results[0]), "{first} {rest}");
+    }
+}
+
 /// The blocks of a chain are those of its result as a whole, wherever they are cut.
 #[test]
 fn blocks_are_parts_of_the_whole() {

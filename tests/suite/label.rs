@@ -14,7 +14,7 @@ use gpuproc::{
     kernels::label::Label,
 };
 
-use crate::common::{assert_same_samples, run, works};
+use crate::common::{assert_same_samples, gpuproc, run, works};
 
 /// Largest number of axes along which neighbours differ.
 fn rank(connectivity: usize) -> usize {
@@ -213,6 +213,12 @@ fn labels_volumes_stores_and_shards() {
         // The memory limit allows only a few slices of 120 bytes at a time.
         works(path, &format!("label {volume} slow.raw {flags} --max-memory 10K"));
         assert_eq!(fs::read(path.join("slow.raw")).unwrap(), expected);
+        // A pipe can be read only once, so its samples stay in memory.
+        let line = format!("label - pipe.raw {flags} --dims 12x10x9 --dtype u8 --max-memory 14K");
+        let mut command = gpuproc();
+        command.current_dir(path).args(line.split_whitespace());
+        command.write_stdin(fs::read(path.join(volume)).unwrap()).assert().success();
+        assert_eq!(fs::read(path.join("pipe.raw")).unwrap(), expected);
         for memory in ["1G", "10K"] {
             let name = format!("parts{memory}{}.raw", rule.0);
             for shard in 0..3 {

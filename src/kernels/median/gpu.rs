@@ -2,10 +2,15 @@
 
 use super::window::Window;
 use crate::{
-    data::{dtype::Dtype, grid::Shape, samples::Samples},
-    gpu::{Context, Shader},
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        samples::Samples,
+    },
+    gpu::{Batch, Buffer, Context, Shader},
     kernels::{
-        device_blocks::in_blocks,
+        device_blocks::{fits, in_blocks},
+        filter::{GpuStep, PreparedStep},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -47,24 +52,59 @@ pub fn select(
     shape: Shape,
     window: &Window,
 ) -> Result<Option<Samples>> {
-    if samples.dtype() == Dtype::F64 || window.size() > MAX_WINDOW {
-        return Ok(None);
+    let Some(step) = Percentile::new(context, samples.dtype(), window) else { return Ok(None) };
+    in_blocks(context, samples, shape, (window.radius, step.group()?), &step)
+}
+
+/// As [`select`], of whole grids of the type `input` on the device.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn on_gpu<'c>(context: &'c Context, input: GridType, window: &Window) -> PreparedStep<'c> {
+    let Some(step) = Percentile::new(context, input.dtype, window) else { return Ok(None) };
+    let fits = fits(context, input.bytes(), step.group()?);
+    Ok(fits.then(|| Box::new(step) as _))
+}
+
+/// A percentile on the device.
+struct Percentile<'c> {
+    context: &'c Context,
+    shader: Shader,
+    bytes: usize,
+    window: Window,
+}
+
+impl<'c> Percentile<'c> {
+    fn new(context: &'c Context, dtype: Dtype, window: &Window) -> Option<Self> {
+        let is_supported = dtype != Dtype::F64 && window.size() <= MAX_WINDOW;
+        let (bytes, window) = (dtype.size(), *window);
+        is_supported.then(|| Self { context, shader: specialised(&SHADER, dtype), bytes, window })
     }
-    let shader = specialised(&SHADER, samples.dtype());
-    let entry = (&shader, "neighbourhood");
-    let group = context.pipeline(&shader, entry.1)?.workgroup_size[0];
-    in_blocks(context, samples, shape, (window.radius, group), |shape, from, to| {
-        let words = from.len().div_ceil(4) as u32;
+
+    /// Words that a workgroup computes.
+    fn group(&self) -> Result<u32> {
+        Ok(self.context.pipeline(&self.shader, "neighbourhood")?.workgroup_size[0])
+    }
+}
+
+impl<'c> GpuStep<'c> for Percentile<'c> {
+    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer> {
+        let &Self { context, ref shader, bytes, window } = self;
+        let bytes = shape.samples() * bytes;
+        let words = bytes.div_ceil(4) as u32;
         let [width, height, depth] = shape.dims.map(|dim| dim as u32);
         let [x, y, z] = window.radius.map(|radius| radius as u32);
         let (channels, rank) = (shape.channels as u32, window.rank as u32);
         let params = MedianParams { words, channels, width, height, depth, x, y, z, rank };
-        let source = context.upload("samples", from)?;
-        let result = context.allocate("percentiles", from.len() as u64)?;
-        let mut batch = context.batch();
-        let buffers = [("source", &source), ("result", &result)];
-        batch.dispatch_over("median", entry, &params, &buffers, words as usize)?;
-        batch.run()?;
-        context.read_into(&result, to)
-    })
+        let result = context.allocate("percentiles", bytes as u64)?;
+        let buffers = [("source", &input), ("result", &result)];
+        batch.dispatch_over(
+            "median",
+            (shader, "neighbourhood"),
+            &params,
+            &buffers,
+            words as usize,
+        )?;
+        Ok(result)
+    }
 }

@@ -12,7 +12,10 @@ pub use window::Window;
 
 use serde_json::{Value, json};
 
-use super::{filter::Filter, ordered_keys::Value as Ordered};
+use super::{
+    filter::{Filter, PreparedStep},
+    ordered_keys::Value as Ordered,
+};
 use crate::{
     data::{
         grid::{Grid, GridType, Shape},
@@ -139,6 +142,13 @@ impl Filter for Median {
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         device.run(self, input)
+    }
+
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+        if self.is_identity() {
+            return Ok(None);
+        }
+        gpu::on_gpu(context, input, &self.window)
     }
 
     fn core_seconds_per_byte(&self) -> f64 {

@@ -18,16 +18,23 @@ const GROUP: usize = 32;
 /// Bytes of intermediate values that stay in the innermost cache.
 const SCRATCH: usize = 1 << 15;
 
-/// The minimum, or the maximum, of the samples under `element` around each sample.
+/// The extrema of the samples under `element` around each sample, then those of these, and so on: maxima where `are_max`
+/// is true.
 ///
 /// # Errors
 /// When memory is exhausted.
-pub fn extremum(
+pub fn extrema(
     samples: &Samples,
     shape: Shape,
     element: &Element,
-    is_max: bool,
+    are_max: &[bool],
 ) -> Result<Samples> {
+    let (&first, rest) = are_max.split_first().expect("there is an operation");
+    let first = extremum(samples, shape, element, first)?;
+    rest.iter().try_fold(first, |samples, &is_max| extremum(&samples, shape, element, is_max))
+}
+
+fn extremum(samples: &Samples, shape: Shape, element: &Element, is_max: bool) -> Result<Samples> {
     let element = element.within(shape.dims);
     for_samples!(samples, values => Ok(match is_max {
         true => run::<_, true>(values, shape, element)?.into(),

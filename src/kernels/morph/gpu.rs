@@ -2,10 +2,15 @@
 
 use super::element::{Element, ElementShape};
 use crate::{
-    data::{dtype::Dtype, grid::Shape, samples::Samples},
-    gpu::{Buffer, Context, Shader},
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        samples::Samples,
+    },
+    gpu::{Batch, Buffer, Context, Shader},
     kernels::{
-        device_blocks::in_blocks,
+        device_blocks::{fits, in_blocks},
+        filter::{GpuStep, PreparedStep},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -82,41 +87,62 @@ fn passes(element: &Element) -> Vec<Pass> {
     passes
 }
 
-/// The minimum, or the maximum, of the samples under `element` around each sample. `None` for samples of 64 bits, and if
-/// the element is too large for the device.
+/// The extrema of the samples under `element` around each sample, then those of these, and so on: maxima where `are_max`
+/// is true. `None` for samples of 64 bits, and if the element is too large for the device.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-pub fn extremum(
+pub fn extrema(
     context: &Context,
     samples: &Samples,
     shape: Shape,
     element: &Element,
-    is_max: bool,
+    are_max: &[bool],
 ) -> Result<Option<Samples>> {
     let (dtype, element) = (samples.dtype(), element.within(shape.dims));
-    let shader = specialised(&SHADER, dtype);
     if dtype == Dtype::F64 {
         return Ok(None);
     }
-    let group = context.pipeline(&shader, "neighbourhood")?.workgroup_size[0];
-    let morph = Resident::new(context, shader, &element, is_max)?;
-    in_blocks(context, samples, shape, (element.radius, group), |shape, from, to| {
-        morph.run(shape, from, to)
-    })
+    let morph = Resident::new(context, dtype, &element, are_max)?;
+    let halo = element.radius.map(|radius| radius * are_max.len());
+    in_blocks(context, samples, shape, (halo, morph.group()?), &morph)
+}
+
+/// As [`extrema`], of whole grids of the type `input` on the device.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
+pub fn on_gpu<'c>(
+    context: &'c Context,
+    input: GridType,
+    element: &Element,
+    are_max: &'static [bool],
+) -> PreparedStep<'c> {
+    if input.dtype == Dtype::F64 {
+        return Ok(None);
+    }
+    let morph = Resident::new(context, input.dtype, &element.within(input.shape.dims), are_max)?;
+    let fits = fits(context, input.bytes(), morph.group()?);
+    Ok(fits.then(|| Box::new(morph) as _))
 }
 
 /// The passes on the device.
 struct Resident<'a> {
     context: &'a Context,
     shader: Shader,
+    bytes: usize,
     passes: Vec<Pass>,
     offsets: Buffer,
-    is_max: bool,
+    are_max: &'a [bool],
 }
 
 impl<'a> Resident<'a> {
-    fn new(context: &'a Context, shader: Shader, element: &Element, is_max: bool) -> Result<Self> {
+    fn new(
+        context: &'a Context,
+        dtype: Dtype,
+        element: &Element,
+        are_max: &'a [bool],
+    ) -> Result<Self> {
         let passes = passes(element);
         let all: Vec<Offset> = passes
             .iter()
@@ -124,22 +150,34 @@ impl<'a> Resident<'a> {
             .copied()
             .collect();
         let offsets = context.upload("offsets", &all)?;
-        Ok(Self { context, shader, passes, offsets, is_max })
+        let (shader, bytes) = (specialised(&SHADER, dtype), dtype.size());
+        Ok(Self { context, shader, bytes, passes, offsets, are_max })
     }
 
-    /// Computes a grid from memory to memory.
-    fn run(&self, shape: Shape, from: &[u8], to: &mut [u8]) -> Result<()> {
-        let context = self.context;
+    /// Words that a workgroup computes.
+    fn group(&self) -> Result<u32> {
+        Ok(self.context.pipeline(&self.shader, "neighbourhood")?.workgroup_size[0])
+    }
+}
+
+impl<'a> GpuStep<'a> for Resident<'a> {
+    fn record(&self, batch: &mut Batch<'a>, shape: Shape, input: Buffer) -> Result<Buffer> {
+        let (context, bytes) = (self.context, shape.samples() * self.bytes);
         let entry = (&self.shader, "neighbourhood");
-        let words = from.len().div_ceil(4) as u32;
-        let new = |label| context.allocate(label, from.len() as u64);
-        let (source, mut previous, mut result) =
-            (new("samples")?, new("extrema")?, new("extrema")?);
-        context.write(&source, 0, from)?;
-        let mut batch = context.batch();
+        let words = bytes.div_ceil(4) as u32;
+        let new = || context.allocate("extrema", bytes as u64);
+        let (mut source, mut previous, mut result) = (new()?, input, new()?);
         let [width, height, depth] = shape.dims.map(|dim| dim as u32);
         let mut first = 0;
-        for pass in &self.passes {
+        let starts = self.are_max.iter().flat_map(|&is_max| {
+            self.passes.iter().enumerate().map(move |(number, pass)| (is_max, number, pass))
+        });
+        for (is_max, number, pass) in starts {
+            if number == 0 {
+                // The input, or the result of the operation before.
+                std::mem::swap(&mut source, &mut previous);
+                first = 0;
+            }
             let [before, source_count] =
                 [&pass.previous, &pass.source].map(|list| list.len() as u32);
             let params = MorphParams {
@@ -151,7 +189,7 @@ impl<'a> Resident<'a> {
                 previous: first,
                 source: first + before,
                 end: first + before + source_count,
-                flip: if self.is_max { u32::MAX } else { 0 },
+                flip: if is_max { u32::MAX } else { 0 },
             };
             first = params.end;
             let buffers = [
@@ -163,7 +201,6 @@ impl<'a> Resident<'a> {
             batch.dispatch_over("morph", entry, &params, &buffers, words as usize)?;
             std::mem::swap(&mut previous, &mut result);
         }
-        batch.run()?;
-        context.read_into(&previous, to)
+        Ok(previous)
     }
 }

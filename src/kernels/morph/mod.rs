@@ -10,7 +10,7 @@ pub use gpu::variants;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::filter::Filter;
+use super::filter::{Filter, PreparedStep};
 use crate::{
     data::{
         grid::{Grid, GridType, Shape},
@@ -77,11 +77,11 @@ impl Morph {
         Ok(Self { operation, element: Element { shape, radius } })
     }
 
-    /// Runs the operation by `extremum`, which erodes, or dilates if its second argument is true.
+    /// Runs the operation by `extrema`, which erodes, and dilates where its second argument is true, one after the other.
     fn apply(
         &self,
         grid: &Grid,
-        extremum: impl Fn(&Samples, bool) -> Result<Samples>,
+        extrema: impl Fn(&Samples, &[bool]) -> Result<Samples>,
     ) -> Result<Samples> {
         let (Shape { dims: [x, y, z], channels }, found) = (grid.shape(), grid.samples.len());
         if grid.shape().samples() != found {
@@ -93,16 +93,16 @@ impl Morph {
         if input.is_empty() {
             return Ok(input.clone());
         }
-        let erode = |samples: &Samples| extremum(samples, false);
-        let dilate = |samples: &Samples| extremum(samples, true);
         match self.operation {
-            Operation::Erode => erode(input),
-            Operation::Dilate => dilate(input),
-            Operation::Open => dilate(&erode(input)?),
-            Operation::Close => erode(&dilate(input)?),
-            Operation::Gradient => Ok(difference(dilate(input)?, &erode(input)?, false)),
-            Operation::TopHat => Ok(difference(dilate(&erode(input)?)?, input, true)),
-            Operation::BlackHat => Ok(difference(erode(&dilate(input)?)?, input, false)),
+            Operation::Erode => extrema(input, &ERODE),
+            Operation::Dilate => extrema(input, &DILATE),
+            Operation::Open => extrema(input, &OPEN),
+            Operation::Close => extrema(input, &CLOSE),
+            Operation::Gradient => {
+                Ok(difference(extrema(input, &DILATE)?, &extrema(input, &ERODE)?, false))
+            }
+            Operation::TopHat => Ok(difference(extrema(input, &OPEN)?, input, true)),
+            Operation::BlackHat => Ok(difference(extrema(input, &CLOSE)?, input, false)),
         }
     }
 
@@ -114,6 +114,12 @@ impl Morph {
         }
     }
 }
+
+// Whether each of the extrema that an operation takes is a maximum.
+const ERODE: [bool; 1] = [false];
+const DILATE: [bool; 1] = [true];
+const OPEN: [bool; 2] = [false, true];
+const CLOSE: [bool; 2] = [true, false];
 
 /// Subtraction that stays in the range of the type.
 trait Subtract: Copy {
@@ -168,15 +174,15 @@ impl Kernel for Morph {
 
     fn cpu(&self, grid: &Grid) -> Result<Samples> {
         let shape = grid.shape();
-        self.apply(grid, |samples, is_max| cpu::extremum(samples, shape, &self.element, is_max))
+        self.apply(grid, |samples, are_max| cpu::extrema(samples, shape, &self.element, are_max))
     }
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
         let (shape, element) = (grid.shape(), &self.element);
-        self.apply(grid, |samples, is_max| {
-            match gpu::extremum(context, samples, shape, element, is_max)? {
+        self.apply(grid, |samples, are_max| {
+            match gpu::extrema(context, samples, shape, element, are_max)? {
                 Some(result) => Ok(result),
-                None => cpu::extremum(samples, shape, element, is_max),
+                None => cpu::extrema(samples, shape, element, are_max),
             }
         })
     }
@@ -213,5 +219,17 @@ impl Filter for Morph {
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         device.run(self, input)
+    }
+
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+        let are_max: &'static [bool] = match self.operation {
+            _ if self.is_identity() => return Ok(None),
+            Operation::Erode => &ERODE,
+            Operation::Dilate => &DILATE,
+            Operation::Open => &OPEN,
+            Operation::Close => &CLOSE,
+            Operation::Gradient | Operation::TopHat | Operation::BlackHat => return Ok(None),
+        };
+        gpu::on_gpu(context, input, &self.element, are_max)
     }
 }
