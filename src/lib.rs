@@ -43,10 +43,40 @@
 //! # }
 //! ```
 //!
+//! # Operations
+//! | operation | result |
+//! |---|---|
+//! | [`Blur`] | Gaussian or box blur |
+//! | [`Median`] | median or percentile of the samples around each sample |
+//! | [`UnsharpMask`] | sharpened by an unsharp mask |
+//! | [`GradientMagnitude`] | strength of edges |
+//! | [`Morph`] | erosion, dilation and what is made of them |
+//! | [`Resize`] | another size |
+//! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
+//! | [`Threshold`], [`LocalThreshold`], [`Hysteresis`] | masks and classes |
+//! | [`Label`] | numbers of connected components |
+//! | [`Chain`] | filters one after another |
+//! | [`equalize`], [`auto_levels`] | contrast by the histogram |
+//! | [`Histogram`], [`histogram()`] | counts of samples, channels or luminance |
+//! | [`statistics`], [`channel_statistics`] | mean, deviation, percentiles, entropy |
+//! | [`Scan`], [`summed_area_table`] | prefix sums |
+//! | [`Sort`] | sorted numbers, or the indices that sort them |
+//! | [`MarchingCubes`], [`mesh()`], [`LabelMeshes`] | surfaces of volumes |
+//! | [`Mesh::simplify`], [`Mesh::smooth`] | smaller and smoother surfaces |
+//!
+//! The first ten are for images and volumes of any [`Sample`] type. [`Device::on_progress`] reports progress and cancels
+//! calls.
+//!
+//! # Samples, errors, messages
 //! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an image of the
 //! `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of `ndarray` in standard
 //! order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs more memory than there is;
-//! no input makes these functions panic. Messages go to the [`log`](https://docs.rs/log) crate.
+//! no input makes these functions panic. Other layouts are copied by [`Image::from_strided`] and [`Volume::from_strided`].
+//!
+//! gpuproc prints nothing: messages go to the [`log`](https://docs.rs/log) crate. On Linux, Mesa's Vulkan drivers may print
+//! `XDG_RUNTIME_DIR is invalid` when a device is opened: their layer `device_select` asks a display server. With
+//! `NODEVICE_SELECT=1` in the environment, it does not. The program sets that; a library cannot safely change the
+//! environment of its process.
 //!
 //! Unoptimised builds are slow: put `opt-level = 3` under `[profile.dev.package.gpuproc]` in your `Cargo.toml`.
 //!
@@ -117,9 +147,10 @@ mod python;
 pub mod util;
 
 pub use api::{
-    Blur, Channels, Counts, Device, DeviceInfo, Histogram, Image, Label, LabelMeshes,
-    MarchingCubes, Mesh, Morph, Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold,
-    Volume, auto_levels, equalize, histogram, mesh, statistics, summed_area_table,
+    Blur, Chain, Channels, Counts, Device, DeviceInfo, Filter, GradientMagnitude, Histogram,
+    Hysteresis, Image, Label, LabelMeshes, LocalThreshold, MarchingCubes, Median, Mesh, Morph,
+    Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, UnsharpMask, Volume,
+    auto_levels, channel_statistics, equalize, histogram, mesh, statistics, summed_area_table,
 };
 pub use kernels::{
     blur::Edge,

@@ -1,18 +1,30 @@
 //! Blurs of images and volumes.
 
 use super::{
-    device::Device,
-    raster::{Raster, filtered},
+    device::Progress,
+    filter::{Filter, filtered, run_methods},
+    raster::Raster,
 };
 use crate::{
     kernels::blur::{self, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
-    util::error::{Error, Result},
+    util::error::{Error, Result, check_range},
 };
 
 /// A Gaussian or box blur, with one size for all axes or one for each. Pixels outside of the image have the
 /// value of the nearest pixel inside, unless [`Blur::edge`] says otherwise.
 ///
-/// Results are the same bytes on every device.
+/// Results are the same bytes on every device. The result of an input without samples is the input.
+///
+/// ```
+/// use gpuproc::{Blur, Device, Edge, Volume};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let volume = Volume::new([3, 1, 1], vec![0i16, 0, 90])?;
+/// let mean = Blur::box_filter_xyz([1, 0, 0]).edge(Edge::Wrap).run(&Device::best(), &volume)?;
+/// assert_eq!(mean.samples(), [30, 30, 30]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blur {
     method: Method,
@@ -66,37 +78,17 @@ impl Blur {
         Self { linear: true, ..self }
     }
 
-    /// Returns a blurred copy of an image or a volume.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
-    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
-    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
-        let kernel = self.kernel(I::AXES)?;
-        match input.grid().samples.is_empty() {
-            true => Ok(I::from_grid(input.grid().clone())),
-            false => filtered(device, &kernel, input),
-        }
-    }
-
-    /// The parameters of the kernel for an input with `axes` axes.
+    /// The kernel for an input with `axes` axes.
     fn kernel(&self, axes: usize) -> Result<blur::Blur> {
         if self.linear && axes > 2 {
             return Err(Error::usage("linear light is for images, not for volumes"));
         }
-        if !(1..=10).contains(&self.iterations) {
-            let count = self.iterations;
-            return Err(Error::usage(format_args!("iterations is {count}, expected 1 to 10")));
-        }
+        check_range("iterations", self.iterations as f64, 1.0..=10.0)?;
         let mut taps = [Taps::NONE; 3];
         for (taps, &size) in taps[..axes].iter_mut().zip(&self.sizes) {
-            let (name, max) = match self.method {
-                Method::Gaussian => ("sigma", MAX_SIGMA),
-                Method::Box => ("radius", MAX_RADIUS as f64),
-            };
-            if !(0.0..=max).contains(&size) {
-                return Err(Error::usage(format_args!("{name} is {size}, expected 0 to {max}")));
+            match self.method {
+                Method::Gaussian => check_range("sigma", size, 0.0..=MAX_SIGMA)?,
+                Method::Box => check_range("radius", size, 0.0..=MAX_RADIUS as f64)?,
             }
             *taps = match self.method {
                 Method::Gaussian => Taps::gaussian(size, (3.0 * size).ceil() as usize),
@@ -106,4 +98,21 @@ impl Blur {
         let Self { method, iterations, edge, linear, .. } = *self;
         Ok(blur::Blur { method, axes: taps, iterations, edge, linear })
     }
+}
+
+impl Filter for Blur {
+    type Output<I: Raster> = I;
+    const STEPS: usize = 1;
+
+    fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<I> {
+        let kernel = self.kernel(I::AXES)?;
+        match input.grid().samples.is_empty() {
+            true => Ok(I::from_grid(input.grid().clone())),
+            false => filtered(progress, &kernel, input),
+        }
+    }
+}
+
+impl Blur {
+    run_methods!(I);
 }

@@ -1,18 +1,36 @@
 //! The device that runs jobs.
 
-use std::sync::Arc;
+use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use crate::{
     device::{self, DeviceChoice, Kernel},
     gpu::{Adapter, AdapterInfo, AdapterKind, adapters},
-    util::{error::Result, timings::Timings},
+    util::{
+        error::{Error, Kind, Result},
+        timings::Timings,
+    },
 };
 
 /// The device that runs jobs: a GPU, or the CPU with the same results. Open one and keep it; threads may share it.
-#[derive(Debug)]
-pub struct Device(device::Device);
+///
+/// ```
+/// let device = gpuproc::Device::cpu();
+/// assert_eq!(device.name(), "CPU");
+/// ```
+pub struct Device {
+    inner: device::Device,
+    callback: Option<Callback>,
+}
+
+type Callback = Box<dyn Fn(f64) -> ControlFlow<()> + Send + Sync>;
 
 /// Properties of a GPU, known before it is opened.
+///
+/// ```
+/// for gpu in gpuproc::Device::list() {
+///     println!("{} ({})", gpu.name, gpu.backend);
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -39,12 +57,12 @@ impl Device {
     pub fn best() -> Self {
         let device = device::Device::new(&DeviceChoice::Auto, Arc::new(Timings::new(false)));
         device.start();
-        Self(device)
+        device.into()
     }
 
     /// The CPU, with all of its cores.
     pub fn cpu() -> Self {
-        Self(device::Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false))))
+        device::Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false))).into()
     }
 
     /// The first GPU, even if it is software.
@@ -67,21 +85,107 @@ impl Device {
     fn open(choice: &DeviceChoice) -> Result<Self> {
         let device = device::Device::new(choice, Arc::new(Timings::new(false)));
         device.context()?;
-        Ok(Self(device))
+        Ok(device.into())
     }
 
     /// The name of the device, such as `NVIDIA H200` or `CPU`. Waits until the device is open.
     pub fn name(&self) -> &str {
         // This cannot fail: `gpu` and `named` have opened their devices, and other devices fall back to the CPU.
-        self.0.context().ok().flatten().map_or("CPU", |context| &context.info.name)
+        self.inner.context().ok().flatten().map_or("CPU", |context| &context.info.name)
     }
 
-    /// The device that kernels take.
-    pub(super) fn inner(&self) -> &device::Device {
-        &self.0
+    /// Calls `callback` during calls on this device with the share of the work that is done, 0 to 1, and cancels a call
+    /// when it returns [`ControlFlow::Break`]. The error is of the kind [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    ///
+    /// Filters then run in up to 32 blocks, with the same results; `callback` is called before the first and after each.
+    /// Blurs that wrap around, and what a filter computes from all samples before its first block (Otsu's thresholds,
+    /// components), have no blocks. Operations that are not [filters](crate::Filter) are called back with 0, before each of
+    /// their kernels, and not while one runs.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, ErrorKind, Image, Median};
+    /// use std::ops::ControlFlow;
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let device = Device::cpu().on_progress(|share| match share < 0.5 {
+    ///     true => ControlFlow::Continue(()),
+    ///     false => ControlFlow::Break(()),
+    /// });
+    /// let image = Image::new(64, 64, Channels::Gray, vec![0u8; 4096])?;
+    /// let cancelled = Median::new([1; 3]).run(&device, &image).unwrap_err();
+    /// assert_eq!(cancelled.kind(), ErrorKind::Cancelled);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn on_progress(
+        self,
+        callback: impl Fn(f64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self { callback: Some(Box::new(callback)), ..self }
+    }
+
+    /// Reports that `share` of a call is done.
+    ///
+    /// # Errors
+    /// [`Kind::Cancelled`] when the callback cancels the call.
+    pub(super) fn report(&self, share: f64) -> Result<()> {
+        match self.callback.as_ref().map(|callback| callback(share)) {
+            Some(ControlFlow::Break(())) => Err(Error::new(Kind::Cancelled, "cancelled")),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
-        self.0.run(kernel, input)
+        self.report(0.0)?;
+        self.inner.run(kernel, input)
+    }
+}
+
+impl From<device::Device> for Device {
+    fn from(inner: device::Device) -> Self {
+        Self { inner, callback: None }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// The progress of a part of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    device: &'a Device,
+    start: f64,
+    end: f64,
+}
+
+impl<'a> Progress<'a> {
+    /// The progress of a whole call.
+    pub(super) fn new(device: &'a Device) -> Self {
+        Self { device, start: 0.0, end: 1.0 }
+    }
+
+    /// The progress of the part from `start` to `end`.
+    pub(super) fn part(&self, start: f64, end: f64) -> Self {
+        let at = |share: f64| self.start + share * (self.end - self.start);
+        Self { start: at(start), end: at(end), ..*self }
+    }
+
+    /// Reports that `share` of the part is done.
+    pub(super) fn report(&self, share: f64) -> Result<()> {
+        self.device.report(self.part(share, 1.0).start)
+    }
+
+    /// Whether anyone listens.
+    pub(super) fn is_reported(&self) -> bool {
+        self.device.callback.is_some()
+    }
+
+    /// The device that kernels take.
+    pub(super) fn device(&self) -> &'a device::Device {
+        &self.device.inner
     }
 }

@@ -1,9 +1,10 @@
-//! Filters of images and volumes: thresholds, morphology, changes of size, projections, adjustments.
+//! Filters of images and volumes: morphology, changes of size, components, projections, adjustments.
 
 use super::{
-    device::Device,
+    device::{Device, Progress},
+    filter::{filter, filtered},
     image::Image,
-    raster::{Raster, filtered, sealed::Stored},
+    raster::{Raster, sealed::Stored},
     sample::Sample,
 };
 use crate::{
@@ -14,67 +15,9 @@ use crate::{
         morph::{self, ElementShape, Operation},
         project::{self, Method},
         resize::{self, Interpolation, Size},
-        threshold::{self, Classify},
     },
     util::error::{Error, Result},
 };
-
-/// Divides samples into classes by thresholds. Colours are compared by their luminance (BT.709).
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, Threshold};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(4, 1, Channels::Gray, vec![10u8, 20, 200, 210])?;
-/// let mask = Threshold::otsu(2).run(&Device::best(), &image)?;
-/// assert_eq!(mask.samples(), [0, 0, 255, 255]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Threshold(threshold::Threshold);
-
-impl Threshold {
-    /// A mask: 255 for samples greater than `value`, 0 for all others.
-    pub fn above(value: f64) -> Self {
-        Self::classes(&[value])
-    }
-
-    /// The class of a sample is the number of `thresholds` that it exceeds. There are 1 to 255 of them, ascending. With
-    /// one threshold, the classes are 0 and 255.
-    pub fn classes(thresholds: &[f64]) -> Self {
-        Self(threshold::Threshold::Values(thresholds.to_vec()))
-    }
-
-    /// Computes the thresholds between 2 to 16 `classes` by Otsu's method (A Threshold Selection Method from
-    /// Gray-Level Histograms, 1979).
-    pub fn otsu(classes: usize) -> Self {
-        Self(threshold::Threshold::Otsu(classes.wrapping_sub(1)))
-    }
-
-    /// Returns the classes of all pixels or voxels, in one channel.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when thresholds are not ascending or their number is out of range,
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or too few different ones,
-    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<u8>> {
-        match &self.0 {
-            threshold::Threshold::Values(values)
-                if !(1..=255).contains(&values.len()) || !values.is_sorted_by(|a, b| a < b) =>
-            {
-                Err(Error::usage("expected 1 to 255 ascending thresholds"))
-            }
-            threshold::Threshold::Values(values) if values[0].is_nan() => {
-                Err(Error::usage("the threshold is NaN"))
-            }
-            threshold::Threshold::Otsu(count) if !(1..=15).contains(count) => {
-                Err(Error::usage("expected 2 to 16 classes"))
-            }
-            _ => filtered(device, &Classify::from(self.0.clone()), input),
-        }
-    }
-}
 
 /// Greyscale morphology with a structuring element. Each channel is processed by itself; samples outside do not count.
 ///
@@ -108,18 +51,14 @@ impl Morph {
         Self { element, ..self }
     }
 
-    /// Returns the result, which has the type and the size of the input.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a radius is out of range,
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples,
-    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
+    fn kernel(&self, axes: usize) -> Result<morph::Morph> {
         let mut radius = self.radius;
-        radius[I::AXES..].fill(0);
-        filtered(device, &morph::Morph::new(self.operation, self.element, radius)?, input)
+        radius[axes..].fill(0);
+        morph::Morph::new(self.operation, self.element, radius)
     }
 }
+
+filter!(Morph => I);
 
 /// Changes the size of images and volumes. Colours are premultiplied by alpha meanwhile.
 ///
@@ -158,16 +97,10 @@ impl Resize {
         Self { linear: true, ..self }
     }
 
-    /// Returns the input in the new size.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a side is 0 or a factor is not a positive number,
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or the result is too large,
-    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
+    fn kernel(&self, axes: usize) -> Result<resize::Resize> {
         let is_valid = match &self.size {
             Size::Exact(sides) => {
-                sides[..I::AXES].iter().any(Option::is_some)
+                sides[..axes].iter().any(Option::is_some)
                     && sides.iter().all(|&side| side != Some(0))
             }
             Size::Scale(factors) => factors.iter().all(|&f| f > 0.0 && f.is_finite()),
@@ -178,10 +111,11 @@ impl Resize {
             return Err(Error::usage(format_args!("{size:?}: expected a size above 0")));
         }
         let (size, filter, linear) = (self.size.clone(), self.interpolation, self.linear);
-        let resize = resize::Resize { size, axes: I::AXES, filter, linear, shrink_on_load: false };
-        filtered(device, &resize, input)
+        Ok(resize::Resize { size, axes, filter, linear, shrink_on_load: false })
     }
 }
+
+filter!(Resize => I);
 
 /// Connected components: neighbouring samples that are not 0 get the same number, from 1 in the order of their first
 /// samples. Background is 0.
@@ -221,18 +155,12 @@ impl Label {
         Self { min_size: samples, ..self }
     }
 
-    /// Returns the number of the component of each pixel or voxel, in one channel.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a number of neighbours that the input does not have,
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or there are several channels
-    /// that cannot be compared, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn run<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<u32>> {
-        let connectivity = Some(self.connectivity);
-        let label = label::Label::new(connectivity, I::AXES, self.is_equal, self.min_size)?;
-        filtered(device, &label, input)
+    fn kernel(&self, axes: usize) -> Result<label::Label> {
+        label::Label::new(Some(self.connectivity), axes, self.is_equal, self.min_size)
     }
 }
+
+filter!(Label => I::Of<u32>);
 
 /// Projections: the samples of each line along an axis become one. Results have one position along that axis.
 ///
@@ -302,7 +230,10 @@ impl Projection {
 
     fn run<I: Raster, O: Raster>(&self, device: &Device, input: &I, method: Method) -> Result<O> {
         match self.axis < I::AXES {
-            true => filtered(device, &project::Projection { method, axis: self.axis }, input),
+            true => {
+                let kernel = project::Projection { method, axis: self.axis };
+                filtered(&Progress::new(device), &kernel, input)
+            }
             false => Err(Error::usage(format_args!(
                 "the axis is {}, expected 0 to {}",
                 self.axis,
@@ -315,6 +246,16 @@ impl Projection {
 /// Equalises the histogram of the luminance of an image of `u8` or `u16` samples (Gonzalez and Woods, Digital Image
 /// Processing, 3.3.1).
 ///
+/// ```
+/// use gpuproc::{Channels, Device, Image, equalize};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let image = Image::new(3, 1, Channels::Gray, vec![100u8, 110, 120])?;
+/// assert_eq!(equalize(&Device::best(), &image)?.samples(), [0, 128, 255]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) for other types of samples,
 /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
@@ -324,6 +265,16 @@ pub fn equalize<T: Sample>(device: &Device, image: &Image<T>) -> Result<Image<T>
 
 /// Stretches the luminance of an image of `u8` or `u16` samples to the full range: a share `clip` of the pixels, at least
 /// 0 and less than 0.5, becomes black, and the same share white.
+///
+/// ```
+/// use gpuproc::{Channels, Device, Image, auto_levels};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let image = Image::new(3, 1, Channels::Gray, vec![100u8, 110, 120])?;
+/// assert_eq!(auto_levels(&Device::best(), &image, 0.0)?.samples(), [0, 128, 255]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// As [`equalize`], and [`ErrorKind::Usage`](crate::ErrorKind::Usage) when `clip` is out of range.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{
-    raster::{Raster, sealed::Stored},
+    raster::{Raster, gathered, sealed::Stored},
     sample::Sample,
 };
 use crate::{
@@ -12,6 +12,12 @@ use crate::{
 };
 
 /// The channels of a pixel, in order. Alpha is straight: colours are not multiplied by alpha.
+///
+/// ```
+/// use gpuproc::Channels;
+///
+/// assert_eq!((Channels::Rgba.count(), Channels::Rgb.has_alpha()), (4, false));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Channels {
@@ -44,6 +50,17 @@ impl Channels {
 
 /// An image in memory. 8 and 16 bits without a sign are black to white, floats 0 to 1. Rows lie from
 /// top to bottom, pixels from left to right, channels interleaved.
+///
+/// ```
+/// use gpuproc::{Channels, Image};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let image = Image::new(2, 1, Channels::Rgb, vec![255u8, 0, 0, 0, 0, 255])?;
+/// assert_eq!((image.width(), image.height(), image.channels()), (2, 1, Channels::Rgb));
+/// assert_eq!(image.into_samples().len(), 6);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
     grid: Grid,
@@ -70,6 +87,39 @@ impl<T: Sample> Image<T> {
             samples: T::store(samples),
         };
         Ok(Self { grid, sample: PhantomData })
+    }
+
+    /// Copies an image from `samples` in any order. `strides` are the distances, in samples, from a channel, a pixel and a
+    /// row to the next. A stride of 0 repeats a sample, and a negative one reverses the order: `samples` begin with the one
+    /// that is first in memory.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Image};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// // Planes of red, green and blue, each with two rows of two pixels.
+    /// let planes = [1u8, 2, 3, 4, 11, 12, 13, 14, 21, 22, 23, 24];
+    /// let image = Image::from_strided(2, 2, Channels::Rgb, &planes, [4, 1, 2])?;
+    /// assert_eq!(image.samples()[..6], [1, 11, 21, 2, 12, 22]);
+    /// // The last row first.
+    /// let flipped = Image::from_strided(2, 2, Channels::Gray, &planes[..4], [1, 1, -2])?;
+    /// assert_eq!(flipped.samples(), [3, 4, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when `samples` end before the last one,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted.
+    pub fn from_strided(
+        width: usize,
+        height: usize,
+        channels: Channels,
+        samples: &[T],
+        strides: [isize; 3],
+    ) -> Result<Self> {
+        let sizes = [channels.count(), width, height];
+        Self::new(width, height, channels, gathered(samples, sizes, strides)?)
     }
 
     /// Width in pixels.

@@ -2,22 +2,28 @@
 
 mod blur;
 mod device;
+mod filter;
 mod filters;
 mod histogram;
 mod image;
 mod mesh;
+mod neighborhood;
 mod numbers;
 mod raster;
 mod sample;
+mod threshold;
 mod volume;
 
 pub use blur::Blur;
 pub use device::{Device, DeviceInfo};
-pub use filters::{Label, Morph, Projection, Resize, Threshold, auto_levels, equalize};
-pub use histogram::{Counts, Histogram, histogram, statistics};
+pub use filter::{Chain, Filter};
+pub use filters::{Label, Morph, Projection, Resize, auto_levels, equalize};
+pub use histogram::{Counts, Histogram, channel_statistics, histogram, statistics};
 pub use image::{Channels, Image};
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};
+pub use neighborhood::{GradientMagnitude, Median, UnsharpMask};
 pub use numbers::{Scan, Sort, summed_area_table};
 pub use raster::Raster;
 pub use sample::{Number, Sample};
+pub use threshold::{Hysteresis, LocalThreshold, Threshold};
 pub use volume::Volume;

@@ -5,7 +5,20 @@ use sealed::Stored;
 use crate::kernels::{scan::Scannable, sort::Sortable};
 
 /// A type of sample: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or `f64`.
-pub trait Sample: Stored {}
+///
+/// ```
+/// use gpuproc::{Image, Sample};
+///
+/// fn largest<T: Sample + PartialOrd>(image: &Image<T>) -> Option<T> {
+///     image.samples().iter().copied().reduce(|a, b| if b > a { b } else { a })
+/// }
+/// # let image = Image::new(2, 1, gpuproc::Channels::Gray, vec![1i16, 5]).unwrap();
+/// # assert_eq!(largest(&image), Some(5));
+/// ```
+pub trait Sample: Stored {
+    /// The floats that hold derivatives: `f64` for `u32`, `i32` and `f64`, else `f32`.
+    type Float: Sample;
+}
 
 /// A type of number that is scanned and sorted: `u32`, `i32`, `u64`, `i64`, `f32` or `f64`.
 pub trait Number: Scannable + Sortable {}
@@ -31,7 +44,7 @@ pub(super) mod sealed {
     }
 
     macro_rules! stored {
-        ($($type:ident $dtype:ident)+) => {
+        ($($type:ident $dtype:ident $float:ident)+) => {
             $(
                 impl Stored for $type {
                     const DTYPE: Dtype = Dtype::$dtype;
@@ -51,12 +64,23 @@ pub(super) mod sealed {
                     }
                 }
 
-                impl super::Sample for $type {}
+                impl super::Sample for $type {
+                    type Float = $float;
+                }
             )+
         };
     }
 
     const OTHER: &str = "the samples have another type";
 
-    stored! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 f32 F32 f64 F64 }
+    stored! {
+        u8 U8 f32
+        i8 I8 f32
+        u16 U16 f32
+        i16 I16 f32
+        u32 U32 f64
+        i32 I32 f64
+        f32 F32 f32
+        f64 F64 f64
+    }
 }

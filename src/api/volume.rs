@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use super::{
-    raster::{Raster, sealed::Stored},
+    raster::{Raster, gathered, sealed::Stored},
     sample::Sample,
 };
 use crate::{
@@ -12,6 +12,12 @@ use crate::{
 };
 
 /// A volume in memory, with one sample for each voxel.
+///
+/// ```
+/// let volume = gpuproc::Volume::new([2, 1, 1], vec![-3i16, 4])?;
+/// assert_eq!((volume.dims(), volume.samples()), ([2, 1, 1], &[-3, 4][..]));
+/// # Ok::<(), gpuproc::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume<T> {
     grid: Arc<Grid>,
@@ -31,6 +37,26 @@ impl<T: Sample> Volume<T> {
             return Err(Error::bad_input(message));
         }
         Ok(Self::from_grid(Grid::volume(dims, T::store(samples))))
+    }
+
+    /// Copies a volume from `samples` in any order. `strides` are the distances, in samples, between neighbours along x, y
+    /// and z, as for [`Image::from_strided`](crate::Image::from_strided).
+    ///
+    /// ```
+    /// use gpuproc::Volume;
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// // z fastest.
+    /// let volume = Volume::from_strided([2, 1, 2], &[0.0f32, 1.0, 10.0, 11.0], [2, 0, 1])?;
+    /// assert_eq!(volume.samples(), [0.0, 10.0, 1.0, 11.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Image::from_strided`](crate::Image::from_strided).
+    pub fn from_strided(dims: [usize; 3], samples: &[T], strides: [isize; 3]) -> Result<Self> {
+        Self::new(dims, gathered(samples, dims, strides)?)
     }
 
     /// Samples along x, y and z.

@@ -21,7 +21,7 @@ use crate::{
 
 /// Sharpens all channels but alpha. The blur is computed in f32, and that of 32-bit integers and f64 in f64; only the
 /// result is rounded and clamped to the type of the samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Unsharp {
     /// Standard deviations of the blur along x, y and z; 0 for no blur along an axis.
     pub sigma: [f64; 3],

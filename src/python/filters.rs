@@ -14,7 +14,7 @@ use crate::{
         filter::Filter,
         median::Median,
     },
-    util::error::{Error, Result},
+    util::error::{Error, Result, check_range},
 };
 
 /// The arguments of every filter.
@@ -157,9 +157,7 @@ pub(super) fn gaussian<'py>(
         return Err(PyValueError::new_err(format!("truncate is {truncate}, expected 0 or more")));
     }
     let taps = |sigma: f64| {
-        if !(0.0..=MAX_SIGMA).contains(&sigma) {
-            return Err(Error::usage(format_args!("sigma is {sigma}, expected 0 to {MAX_SIGMA}")));
-        }
+        check_range("sigma", sigma, 0.0..=MAX_SIGMA)?;
         let radius = truncate * sigma + 0.5;
         if radius >= (MAX_RADIUS + 1) as f64 {
             return Err(Error::usage(format_args!(

@@ -22,7 +22,7 @@ use crate::{
         threshold::{Classify, Threshold},
         unsharp::Unsharp,
     },
-    util::error::{Error, Result},
+    util::error::{Error, Result, check_range},
 };
 
 fn element(shape: &str) -> Result<ElementShape> {
@@ -379,12 +379,8 @@ pub(super) fn gradient_magnitude<'py>(
 /// The standard deviations along x, y and z.
 fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
     let sigmas = sigma.expand("sigma", axes, 0.0)?;
-    match sigmas.iter().find(|sigma| !(0.0..=MAX_SIGMA).contains(*sigma)) {
-        Some(sigma) => {
-            Err(Error::usage(format_args!("sigma is {sigma}, expected 0 to {MAX_SIGMA}")))
-        }
-        None => Ok(sigmas),
-    }
+    sigmas.iter().try_for_each(|&sigma| check_range("sigma", sigma, 0.0..=MAX_SIGMA))?;
+    Ok(sigmas)
 }
 
 /// Sharpens by adding the difference from a Gaussian blur.

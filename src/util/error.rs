@@ -1,6 +1,6 @@
 //! The one error type of the library: a kind, which decides the exit code, and a chain of causes.
 
-use std::{error, fmt, io, iter, path::Path};
+use std::{error, fmt, io, iter, ops::RangeInclusive, path::Path};
 
 /// A `Result` whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -23,13 +23,15 @@ pub enum Kind {
     Gpu = 6,
     /// A file could not be opened, read, created or written.
     Io = 7,
+    /// A callback of the library cancelled the call.
+    Cancelled = 130,
 }
 
 impl Kind {
     /// Whether the same job may succeed if it is tried again, perhaps on another machine.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::Failure | Self::Partial | Self::Gpu | Self::Io => true,
+            Self::Failure | Self::Partial | Self::Gpu | Self::Io | Self::Cancelled => true,
             Self::Usage | Self::BadInput | Self::NoDevice => false,
         }
     }
@@ -165,6 +167,21 @@ impl Error {
         let mut messages: Vec<String> = self.chain().map(ToString::to_string).collect();
         messages.dedup_by(|cause, message| message.ends_with(&**cause));
         messages.join(": ").replace('\n', " ")
+    }
+}
+
+/// Checks that the parameter `name` is within `range`.
+///
+/// # Errors
+/// [`Kind::Usage`] if it is not, or NaN.
+pub fn check_range(name: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
+    let (min, max) = (range.start(), range.end());
+    match range.contains(&value) {
+        true => Ok(()),
+        false if *max == f64::MAX => {
+            Err(Error::usage(format_args!("{name} is {value}, expected {min} or more")))
+        }
+        false => Err(Error::usage(format_args!("{name} is {value}, expected {min} to {max}"))),
     }
 }
 

@@ -42,7 +42,7 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 1_348),
+    ("api", 2_240),
     ("cli", 1_361),
     ("commands", 14_549),
     ("data", 3_500),
@@ -54,7 +54,7 @@ const BUDGETS: [(&str, usize); 13] = [
     ("jpeg", 3_916),
     ("kernels", 28_101),
     ("python", 2_687),
-    ("util", 1_336),
+    ("util", 1_355),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.

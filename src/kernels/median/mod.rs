@@ -24,7 +24,7 @@ use crate::{
     device::{Device, Kernel},
     for_samples,
     gpu::Context,
-    util::error::{Error, Result},
+    util::error::{Error, Result, check_range},
 };
 
 /// A percentile of the samples in a box around each sample. Outside of the image or volume, the nearest sample counts.
@@ -44,17 +44,9 @@ impl Median {
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) when a number is out of range.
     pub fn new(percentile: f64, radius: [usize; 3]) -> Result<Self> {
-        if !(0.0..=100.0).contains(&percentile) {
-            return Err(Error::usage(format_args!(
-                "the percentile is {percentile}, expected 0 to 100"
-            )));
-        }
-        if let Some(radius) = radius.into_iter().find(|&radius| radius > Self::MAX_RADIUS) {
-            return Err(Error::usage(format_args!(
-                "the radius is {radius}, expected 0 to {}",
-                Self::MAX_RADIUS
-            )));
-        }
+        check_range("the percentile", percentile, 0.0..=100.0)?;
+        let max = Self::MAX_RADIUS as f64;
+        radius.iter().try_for_each(|&own| check_range("the radius", own as f64, 0.0..=max))?;
         Ok(Self { percentile, window: Window::new(radius, percentile) })
     }
 

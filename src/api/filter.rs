@@ -1,0 +1,237 @@
+//! Filters, alone and one after another.
+
+use std::ops::Range;
+
+use super::{
+    device::{Device, Progress},
+    raster::Raster,
+    sample::sealed::Stored as SampleType,
+};
+use crate::{
+    data::{
+        grid::{Alpha, Grid, GridType, Shape},
+        samples::Samples,
+    },
+    kernels::filter::{Block, Filter as Kernel, apply},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
+};
+
+/// The methods of a filter whose result for an input of the type `I` has the type `$output`.
+macro_rules! run_methods {
+    ($output:ty) => {
+        /// Returns the result for an image or a volume.
+        ///
+        /// # Errors
+        /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
+        /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or its samples, channels or
+        /// size do not suit the filter, [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
+        /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when [`Device::on_progress`](crate::Device::on_progress)
+        /// says so, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
+        pub fn run<I: $crate::api::raster::Raster>(
+            &self,
+            device: &$crate::api::device::Device,
+            input: &I,
+        ) -> $crate::util::error::Result<$output> {
+            $crate::api::filter::run(self, device, input)
+        }
+
+        /// Writes the samples of the result to `output`, in the order of the input's. They are computed in memory of their
+        /// own and then copied.
+        ///
+        /// # Errors
+        /// Those of `run`, and [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when `output` has another length than
+        /// the result; it is unchanged then.
+        pub fn run_into<I: $crate::api::raster::Raster>(
+            &self,
+            device: &$crate::api::device::Device,
+            input: &I,
+            output: &mut [<$output as $crate::api::raster::Raster>::Sample],
+        ) -> $crate::util::error::Result<()> {
+            $crate::api::filter::store(&self.run(device, input)?, output)
+        }
+    };
+}
+
+/// Makes `$filter`, which has a method `kernel`, a [`Filter`] with the methods of [`run_methods`].
+macro_rules! filter {
+    ($filter:ident => $output:ty) => {
+        impl $crate::api::filter::Filter for $filter {
+            type Output<I: $crate::api::raster::Raster> = $output;
+            const STEPS: usize = 1;
+
+            fn apply<I: $crate::api::raster::Raster>(
+                &self,
+                progress: &$crate::api::device::Progress<'_>,
+                input: &I,
+            ) -> $crate::util::error::Result<$output> {
+                $crate::api::filter::filtered(progress, &self.kernel(I::AXES)?, input)
+            }
+        }
+
+        impl $filter {
+            $crate::api::filter::run_methods!($output);
+        }
+    };
+}
+
+pub(super) use {filter, run_methods};
+
+/// An operation that turns an image into an image and a volume into a volume, such as [`Blur`](crate::Blur). Each filter
+/// has the methods `run` and `run_into`; a [`Chain`] runs several.
+///
+/// ```
+/// use gpuproc::{Chain, Channels, Device, Filter, Image, Median};
+///
+/// /// A filter applied twice, if it keeps the type of the samples.
+/// fn twice<F: Filter<Output<Image<u8>> = Image<u8>>>(filter: &F, image: &Image<u8>) -> gpuproc::Result<Image<u8>> {
+///     Chain::new(filter.clone(), filter.clone()).run(&Device::best(), image)
+/// }
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let image = Image::new(6, 1, Channels::Gray, vec![9u8, 1, 9, 1, 9, 9])?;
+/// assert_eq!(twice(&Median::new([1, 0, 0]), &image)?.samples(), [9, 9, 9, 9, 9, 9]);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Filter: Clone {
+    /// The type of the result for an input of the type `I`.
+    type Output<I: Raster>: Raster;
+
+    /// Number of filters that run one after another.
+    #[doc(hidden)]
+    const STEPS: usize;
+
+    #[doc(hidden)]
+    fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>>;
+}
+
+/// Filters that run one after another. Results between them are freed as soon as the next one is there.
+///
+/// ```
+/// use gpuproc::{Blur, Chain, Channels, Device, Image, Label, Threshold};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let image = Image::new(6, 1, Channels::Gray, vec![90u8, 80, 0, 0, 0, 99])?;
+/// let count = Chain::new(Blur::gaussian(0.5), Threshold::otsu(2)).then(Label::new(8));
+/// assert_eq!(count.run(&Device::best(), &image)?.samples(), [1, 1, 0, 0, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chain<A, B> {
+    first: A,
+    second: B,
+}
+
+impl<A: Filter, B: Filter> Chain<A, B> {
+    /// The filter `first`, and `second` on its result.
+    pub fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+
+    /// Adds a filter that runs on the result of this chain.
+    pub fn then<C: Filter>(self, next: C) -> Chain<Self, C> {
+        Chain::new(self, next)
+    }
+
+    run_methods!(B::Output<A::Output<I>>);
+}
+
+impl<A: Filter, B: Filter> Filter for Chain<A, B> {
+    type Output<I: Raster> = B::Output<A::Output<I>>;
+    const STEPS: usize = A::STEPS + B::STEPS;
+
+    fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>> {
+        let middle = A::STEPS as f64 / Self::STEPS as f64;
+        let between = self.first.apply(&progress.part(0.0, middle), input)?;
+        self.second.apply(&progress.part(middle, 1.0), &between)
+    }
+}
+
+pub(super) fn run<F: Filter, I: Raster>(
+    filter: &F,
+    device: &Device,
+    input: &I,
+) -> Result<F::Output<I>> {
+    let result = filter.apply(&Progress::new(device), input)?;
+    device.report(1.0)?;
+    Ok(result)
+}
+
+/// Copies the samples of `result` to `output`.
+pub(super) fn store<O: Raster>(result: &O, output: &mut [O::Sample]) -> Result<()> {
+    let (samples, len) = (O::Sample::read(&result.grid().samples), output.len());
+    if samples.len() != len {
+        let expected = samples.len();
+        return Err(Error::bad_input(format_args!(
+            "expected an output of {expected} samples, found {len}"
+        )));
+    }
+    output.copy_from_slice(samples);
+    Ok(())
+}
+
+/// The result of `filter`, whose samples are of the type that `O` has.
+pub(super) fn filtered<O: Raster>(
+    progress: &Progress<'_>,
+    filter: &dyn Kernel,
+    input: &impl Raster,
+) -> Result<O> {
+    let grid = input.grid();
+    if grid.samples.is_empty() {
+        return Err(Error::bad_input("the input has no samples"));
+    }
+    progress.report(0.0)?;
+    let mut result = memory::catch(|| match progress.is_reported() {
+        true => in_blocks(progress, filter, grid),
+        false => apply(filter, progress.device(), grid),
+    })?;
+    // Labels have 16 bits if that is enough.
+    let dtype = <O::Sample as SampleType>::DTYPE;
+    if result.samples.dtype() != dtype {
+        result.samples = result.samples.converted(dtype)?;
+    }
+    Ok(O::from_grid(result))
+}
+
+/// The same result as [`apply`] has, block by block along the axis that is the last in memory.
+fn in_blocks(progress: &Progress<'_>, filter: &dyn Kernel, grid: &Grid) -> Result<Grid> {
+    /// Maximum number of blocks.
+    const BLOCKS: usize = 32;
+    let device = progress.device();
+    let prepared = filter.prepared(device, grid.shape(), &mut |consume| consume(grid))?;
+    let filter = prepared.as_deref().unwrap_or(filter);
+    let (shape, axis) = (grid.shape(), if grid.dims[2] > 1 { 2 } else { 1 });
+    let GridType { shape: Shape { dims, channels }, dtype } = filter.output(grid.grid_type())?;
+    let (len, row, halo) = (dims[axis], grid.samples.len() / shape.dims[axis], filter.halo(axis));
+    let needed = |output: &Range<usize>| filter.input_range(axis, output, shape);
+    let is_one = filter.wraps(axis) || len != shape.dims[axis] && needed(&(0..len)).is_none();
+    let block = if is_one { len } else { len.div_ceil(BLOCKS).max(4 * halo) };
+    if filter.is_identity() || block >= len {
+        return apply(filter, device, grid);
+    }
+    let mut samples = Samples::zeros(dtype, 0)?;
+    for start in (0..len).step_by(block) {
+        let output = start..len.min(start + block);
+        let with_halo = start.saturating_sub(halo)..len.min(output.end + halo);
+        let range = needed(&output);
+        let input = range.clone().unwrap_or(with_halo);
+        let mut part =
+            Grid { samples: grid.samples.part(input.start * row..input.end * row), ..*grid };
+        part.dims[axis] = input.len();
+        let own = Block { axis, shape, input: input.clone(), output: output.clone() };
+        let mut result = filter.run_block(device, &part, &own)?;
+        if range.is_none() {
+            let row = result.len() / input.len();
+            let first = output.start - input.start;
+            result.keep(first * row..(first + output.len()) * row)?;
+        }
+        samples.append(&result)?;
+        progress.report(output.end as f64 / len as f64)?;
+    }
+    let alpha = if channels == grid.channels { grid.alpha } else { Alpha::None };
+    Ok(Grid { dims, channels, alpha, samples })
+}
