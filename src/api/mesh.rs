@@ -15,10 +15,32 @@ use crate::{
 };
 
 /// Marching cubes: the surface between the samples that are greater than an isovalue and all others.
+///
+/// ```
+/// use gpuproc::{Device, MarchingCubes, Volume};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let volume = Volume::new([2, 1, 1], vec![0u8, 10])?;
+/// let mesh = MarchingCubes::new(5.0).close().spacing([2.0; 3]).run(&Device::best(), &volume)?;
+/// assert_eq!(mesh.triangles.len(), 8);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarchingCubes(mesh::MarchingCubes);
 
 /// A triangle mesh. Triangles share vertices, and are in the same order on every device.
+///
+/// ```
+/// use gpuproc::{Device, Volume, mesh};
+///
+/// # fn main() -> gpuproc::Result<()> {
+/// let volume = Volume::new([3, 3, 3], (0..27).map(|i| f32::from(i == 13)).collect())?;
+/// let octahedron = mesh(&Device::best(), &volume, 0.5)?;
+/// assert_eq!((octahedron.positions.len(), octahedron.triangles.len()), (6, 8));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mesh {

@@ -55,6 +55,12 @@ impl Scan {
 /// Sums a table of rows of `width` numbers over all rows above and all columns to the left, including those of the
 /// number: a summed-area table (Crow 1984). Integers wrap around.
 ///
+/// ```
+/// let sums = gpuproc::summed_area_table(&gpuproc::Device::best(), vec![1u32, 2, 3, 4], 2)?;
+/// assert_eq!(sums, [1, 3, 4, 10]);
+/// # Ok::<(), gpuproc::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the numbers do not fill rows,
 /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,

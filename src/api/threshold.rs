@@ -72,7 +72,7 @@ filter!(Threshold => I::Of<u8>);
 /// use gpuproc::{Channels, Device, Image, LocalThreshold};
 ///
 /// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(6, 1, Channels::Gray, vec![10u8, 30, 10, 90, 130, 90])?;
+/// let image = Image::new(6, 1, Channels::Gray, vec![10u8, 30, 10, 90, 150, 90])?;
 /// let mask = LocalThreshold::mean([3, 1, 1]).offset(-9.0).run(&Device::best(), &image)?;
 /// assert_eq!(mask.samples(), [0, 255, 0, 0, 255, 0]);
 /// # Ok(())
