@@ -18,7 +18,7 @@ use pyo3::{
     types::PyAnyMethods,
 };
 
-use super::error::exception;
+use super::{error::exception, recorder::Recorder};
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
@@ -27,7 +27,7 @@ use crate::{
     },
     for_dtype, for_samples,
     kernels::histogram::Pixels,
-    util::error::Result,
+    util::{error::Result, parallel},
 };
 
 /// A NumPy array in C order, whose samples are grids one after the other.
@@ -65,7 +65,22 @@ pub(super) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     if let Ok(array) = value.cast::<PyUntypedArray>() {
         return Ok(array.clone());
     }
+    if value.is_instance_of::<Recorder>() {
+        return Err(PyValueError::new_err("chain: this function cannot be a step"));
+    }
     Ok(numpy(value.py())?.call_method1("asarray", (value,))?.cast_into()?)
+}
+
+/// Booleans as u8, other arrays unchanged.
+pub(super) fn plain_bytes<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if image.is_instance_of::<Recorder>() {
+        return Ok(image.clone());
+    }
+    let array = as_array(image)?;
+    match array.dtype().kind() {
+        b'b' => array.call_method1("view", ("uint8",)),
+        _ => Ok(array.into_any()),
+    }
 }
 
 /// The axis `axis` of `axes`, which counts from the end if it is negative.
@@ -169,7 +184,7 @@ impl<'py> Array<'py> {
     ) -> PyResult<R> {
         let array = self.array.cast::<PyArrayDyn<T>>()?.try_readonly()?;
         let samples = array.as_slice()?;
-        self.py().detach(|| work(samples)).map_err(exception)
+        detached(self.py(), samples.len(), || work(samples))
     }
 
     /// An array of the results of all grids, which have the size `dims` and `channels` channels.
@@ -201,6 +216,21 @@ impl<'py> Array<'py> {
             _ => Ok(array),
         }
     }
+}
+
+/// Calls `work` on `len` samples, while other threads of Python may run.
+pub(super) fn detached<R: Send>(
+    py: Python<'_>,
+    len: usize,
+    work: impl FnOnce() -> Result<R> + Send,
+) -> PyResult<R> {
+    /// Maximum number of samples for which a second thread does not help.
+    const SMALL: usize = 1 << 12;
+    let result = py.detach(|| match len <= SMALL {
+        true => parallel::on_this_thread(work),
+        false => work(),
+    });
+    result.map_err(exception)
 }
 
 /// `array` in C order and native byte order, and its type, which is one of `known`. Booleans become u8.

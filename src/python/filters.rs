@@ -1,11 +1,14 @@
 //! Operations from an array to an array.
 
+use std::sync::Arc;
+
 use pyo3::{Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction};
 
 use super::{
     array::{Array, Borrowed, stored},
     device::{Device, device_for},
     error::exception,
+    recorder::Recorder,
 };
 use crate::{
     data::grid::Grid,
@@ -26,11 +29,21 @@ pub(super) struct Call<'a, 'py> {
 }
 
 impl<'py> Call<'_, 'py> {
-    /// Runs the filter that `make` makes for an array with a number of axes.
-    pub fn run<F: Filter>(
+    /// Runs the filter that `make` makes for an array with a number of axes. In a chain, records it.
+    pub fn run<F: Filter + 'static>(
         &self,
         make: impl FnOnce(usize) -> Result<F>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(recorder) = self.image.cast::<Recorder>() {
+            if self.channel_axis.is_some() || self.out.is_some() || self.device.is_some() {
+                return Err(PyValueError::new_err(
+                    "chain: channel_axis, out and device are arguments of the chain, not of its steps",
+                ));
+            }
+            let recorder = recorder.get();
+            recorder.add(Arc::new(make(recorder.axes).map_err(exception)?));
+            return Ok(self.image.clone());
+        }
         let array = Array::new(self.image, self.channel_axis)?;
         let filter = make(array.layout.axes).map_err(exception)?;
         let device = device_for(array.py(), self.device, array.bytes())?;

@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `array` | NumPy arrays as grids, without copies, and results as arrays |
+//! | `chain` | filters one after another |
 //! | `device` | devices, and the one that calls use by default |
 //! | `error` | errors as exceptions, messages as log records |
 //! | `files` | reads and writes files |
@@ -12,9 +13,12 @@
 //! | `meshes` | surfaces |
 //! | `numbers` | sums and sorts |
 //! | `program` | the command line |
-//! | `shapes` | morphology, thresholds, sizes and projections |
+//! | `recorder` | the placeholder of an image in a chain |
+//! | `shapes` | morphology, sizes, projections, edges and components |
+//! | `thresholds` | masks and classes |
 
 mod array;
+mod chain;
 mod device;
 mod error;
 mod files;
@@ -23,12 +27,15 @@ mod measures;
 mod meshes;
 mod numbers;
 mod program;
+mod recorder;
 mod shapes;
+mod thresholds;
 
 #[pyo3::pymodule]
 mod _gpuproc {
     #[pymodule_export]
     use super::{
+        chain::chain,
         device::{Device, devices, set_device},
         error::DeviceError,
         files::{imread, imwrite},
@@ -39,9 +46,9 @@ mod _gpuproc {
         program::main,
         shapes::{
             black_tophat, closing, dilation, erosion, gradient_magnitude, label,
-            morphological_gradient, opening, project, resize, threshold, threshold_otsu,
-            unsharp_mask, white_tophat,
+            morphological_gradient, opening, project, resize, unsharp_mask, white_tophat,
         },
+        thresholds::{apply_hysteresis_threshold, local_threshold, threshold, threshold_otsu},
     };
 
     #[pymodule_export]

@@ -8,9 +8,8 @@ use numpy::{
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    array::{as_array, axis_index, in_order, numpy, vector_to_array},
+    array::{as_array, axis_index, detached, in_order, numpy, vector_to_array},
     device::{Device, device_for},
-    error::exception,
 };
 use crate::{
     data::dtype::Dtype,
@@ -54,7 +53,7 @@ impl<'py> Numbers<'py> {
         let py = self.array.py();
         let array = self.array.cast::<PyArrayDyn<T>>()?.try_readonly()?;
         let numbers = array.as_slice()?;
-        let result = py.detach(|| work(numbers)).map_err(exception)?;
+        let result = detached(py, numbers.len(), || work(numbers))?;
         vector_to_array(py, result, self.array.shape())
     }
 }

@@ -1,13 +1,11 @@
-//! Morphology, thresholds, sizes and projections of arrays.
+//! Morphology, sizes, projections, edges and components of arrays.
 
-use numpy::{PyArrayDescrMethods, PyUntypedArrayMethods};
-use pyo3::{
-    Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods,
-};
+use numpy::PyUntypedArrayMethods;
+use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    array::{Array, as_array, axis_index, numpy, stored},
-    device::{Device, device_for},
+    array::{as_array, axis_index, plain_bytes, stored},
+    device::Device,
     filters::{Call, PerAxis},
 };
 use crate::{
@@ -16,10 +14,8 @@ use crate::{
         gradient::Gradient,
         label::Label,
         morph::{ElementShape, Morph, Operation},
-        otsu::Otsu,
         project::{Method, Projection},
         resize::{Interpolation, Resize, Size},
-        threshold::{Classify, Threshold},
         unsharp::Unsharp,
     },
     util::error::{Error, Result, check_range},
@@ -100,115 +96,6 @@ morphology! {
     black_tophat BlackHat "Closing minus the image: small dark spots." "[9, 9, 1, 9, 9]" "[0, 0, 8, 0, 0]"
 }
 
-/// One threshold, or several.
-#[derive(FromPyObject)]
-pub(super) enum Values {
-    #[pyo3(transparent)]
-    One(f64),
-    #[pyo3(transparent)]
-    Several(Vec<f64>),
-}
-
-/// Samples above a threshold, or the class of each sample among several thresholds.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Image or volume of 1 to 3 axes.
-/// value : float or sequence of float
-///     One threshold, or 1 to 255 ascending thresholds.
-/// out : ndarray, optional
-///     Array for the result, with its shape and type.
-/// device : Device, optional
-///     The device; by default that of `set_device`.
-///
-/// Returns
-/// -------
-/// ndarray of bool or uint8
-///     With one number, `image > value`. With a sequence, the number of thresholds that a sample exceeds.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.threshold(np.array([1, 5, 9], np.uint8), 5)
-/// array([False, False,  True])
-/// >>> gp.threshold(np.array([1, 5, 9], np.uint8), [1, 8])
-/// array([0, 1, 2], dtype=uint8)
-#[pyfunction]
-#[pyo3(signature = (image, value, *, out=None, device=None))]
-pub(super) fn threshold<'py>(
-    image: &Bound<'py, PyAny>,
-    value: Values,
-    out: Option<&Bound<'py, PyAny>>,
-    device: Option<&Bound<'py, Device>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (values, is_mask) = match value {
-        Values::One(value) => (vec![value], true),
-        Values::Several(values) => (values, false),
-    };
-    let is_valid = (1..=255).contains(&values.len()) && values.is_sorted_by(|a, b| a < b);
-    if !is_valid || values.iter().any(|value| value.is_nan()) {
-        return Err(PyValueError::new_err("value: expected 1 to 255 ascending numbers"));
-    }
-    let is_binary = values.len() == 1;
-    let image = &plain_bytes(image)?;
-    let classes = Call { image, channel_axis: None, out: None, device }
-        .run(|_| Ok(Classify::from(Threshold::Values(values))))?;
-    let result = match is_binary {
-        true => {
-            let mask = numpy(classes.py())?.call_method1("not_equal", (classes, 0))?;
-            if is_mask { mask } else { mask.call_method1("view", ("uint8",))? }
-        }
-        false => classes,
-    };
-    stored(result, out)
-}
-
-/// Thresholds between classes by Otsu's method: those with the largest variance between the means of the classes.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Array of 1 to 3 axes.
-/// classes : int, default 2
-///     Number of classes, 2 to 16.
-///
-/// Returns
-/// -------
-/// list of float
-///     The `classes - 1` thresholds, midway between neighbouring samples of different classes.
-///
-/// Raises
-/// ------
-/// ValueError
-///     If the array has fewer different samples than classes.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.threshold_otsu(np.array([1, 2, 9, 9], np.uint8))
-/// [5.5]
-#[pyfunction]
-#[pyo3(signature = (image, classes=2))]
-pub(super) fn threshold_otsu(image: &Bound<'_, PyAny>, classes: usize) -> PyResult<Vec<f64>> {
-    if !(2..=16).contains(&classes) {
-        return Err(PyValueError::new_err(format!("classes is {classes}, expected 2 to 16")));
-    }
-    let array = Array::new(image, None)?;
-    device_for(array.py(), None, 0)?;
-    let thresholds = array.with_pixels(|pixels| {
-        let mut otsu = Otsu::new(pixels.samples.dtype());
-        if otsu.needs_range() {
-            otsu.widen_range(&pixels.samples);
-        }
-        otsu.count(&pixels.samples, 1);
-        Ok(otsu.thresholds(classes - 1))
-    })?;
-    thresholds.ok_or_else(|| {
-        PyValueError::new_err(format!("too few different samples for {} thresholds", classes - 1))
-    })
-}
-
 fn interpolation(name: &str) -> Result<Interpolation> {
     Ok(match name {
         "nearest" => Interpolation::Nearest,
@@ -234,6 +121,8 @@ fn interpolation(name: &str) -> Result<Interpolation> {
 ///     Size along each axis, without that of channels.
 /// interpolation : {"lanczos3", "nearest", "area", "linear", "cubic"}, default "lanczos3"
 ///     How samples are weighed. Smaller results are averaged over all samples that they cover (antialiasing).
+/// linear_light : bool, default False
+///     Whether uint8 and uint16 are taken as sRGB and averaged in linear light.
 /// channel_axis : int, optional
 ///     The axis of channels.
 /// out : ndarray, optional
@@ -252,11 +141,12 @@ fn interpolation(name: &str) -> Result<Interpolation> {
 /// >>> gp.resize(np.array([[0, 2, 4, 6]], np.float32), (1, 2), interpolation="area")
 /// array([[1., 5.]], dtype=float32)
 #[pyfunction]
-#[pyo3(signature = (image, output_shape, *, interpolation="lanczos3", channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, output_shape, *, interpolation="lanczos3", linear_light=false, channel_axis=None, out=None, device=None))]
 pub(super) fn resize<'py>(
     image: &Bound<'py, PyAny>,
     output_shape: PerAxis<usize>,
     interpolation: &str,
+    linear_light: bool,
     channel_axis: Option<isize>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
@@ -268,7 +158,7 @@ pub(super) fn resize<'py>(
         }
         let filter = self::interpolation(interpolation)?;
         let (size, axes) = (Size::Exact(sizes.map(Some)), axes.max(2));
-        Ok(Resize { size, axes, filter, linear: false, shrink_on_load: false })
+        Ok(Resize { size, axes, filter, linear: linear_light, shrink_on_load: false })
     })
 }
 
@@ -482,13 +372,4 @@ pub(super) fn label<'py>(
         let known: &[usize] = if axes == 3 { &[6, 18, 26] } else { &[4, 8] };
         Label::new(Some(known[reach - 1]), axes.max(2), equal, min_size)
     })
-}
-
-/// Booleans as u8, other arrays unchanged.
-fn plain_bytes<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let array = as_array(image)?;
-    match array.dtype().kind() {
-        b'b' => array.call_method1("view", ("uint8",)),
-        _ => Ok(array.into_any()),
-    }
 }

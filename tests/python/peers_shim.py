@@ -15,6 +15,7 @@ import skimage.exposure
 import skimage.filters
 import skimage.measure
 import skimage.transform
+from scipy.ndimage import _ni_support
 from scipy._lib._array_api import xp_capabilities_table
 from skimage import img_as_float
 
@@ -63,11 +64,21 @@ def finish(result, output, dtype):
     return result.astype(dtype if output is None else output)
 
 
-def checked(image, axes, mode):
+def along(axes, image, values, rest):
+    """One of `values` for each axis, `rest` for those that are not among `axes`."""
+    if axes is None:
+        return values
+    axes = _ni_support._check_axes(axes, image.ndim)
+    each = [rest] * image.ndim
+    for axis, value in zip(axes, _ni_support._normalize_sequence(values, len(axes))):
+        each[axis] = value
+    return each
+
+
+def checked(image, mode):
     image = np.asarray(image)
     need(image.dtype.kind in "biuf" and image.dtype.itemsize <= 8, "no complex samples")
     need(image.dtype != np.float16, "no float16")
-    need(axes is None, "no axes=")
     need(1 <= image.ndim <= 3, "1 to 3 axes")
     need(isinstance(mode, str), "one mode for all axes")
     return image
@@ -75,7 +86,8 @@ def checked(image, axes, mode):
 
 @shim(scipy.ndimage, "gaussian_filter")
 def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None):
-    image = checked(input, axes, mode)
+    image = checked(input, mode)
+    sigma = along(axes, image, sigma, 0)
     need(np.all(np.asarray(order) == 0), "no derivatives")
     need(radius is None, "no radius=")
     wide = image if image.dtype in (np.float32, np.float64) else image.astype(np.float64)
@@ -84,7 +96,8 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
 
 @shim(scipy.ndimage, "uniform_filter")
 def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    image = checked(input, axes, mode)
+    image = checked(input, mode)
+    size = along(axes, image, size, 1)
     need(np.all(np.asarray(origin) == 0), "no origin=")
     need(np.all(np.asarray(size) % 2 == 1), "odd sizes only")
     wide = image if image.dtype in (np.float32, np.float64) else image.astype(np.float64)

@@ -1,5 +1,7 @@
 """Filters against SciPy and NumPy, for every type of samples, layout and number of axes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.ndimage as ndi
@@ -158,6 +160,81 @@ def test_threshold(dtype):
     np.testing.assert_array_equal(gp.threshold(image > 20, 0.5), image > 20)
 
 
+def test_threshold_by_name():
+    image = samples(np.uint8, (30, 40))
+    np.testing.assert_array_equal(gp.threshold(image, "otsu"), image > gp.threshold_otsu(image)[0])
+    with pytest.raises(ValueError, match="unknown method .mean."):
+        gp.threshold(image, "mean")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_local_threshold(dtype, shape):
+    from skimage.filters import threshold_local, threshold_sauvola
+    image = samples(dtype, shape)
+    wide, size = image.astype(float), (5, 3, 7)[: len(shape)]
+    exact = [wide > threshold_local(wide, size, method, 1.25) for method in ("gaussian", "mean")]
+    exact.append(wide > threshold_sauvola(wide, size, 0.3, 90))
+    for method, mask in zip(("gaussian", "mean", "sauvola"), exact):
+        result = gp.local_threshold(image, size, method, 1.25, k=0.3, r=90)
+        assert result.dtype == bool and mask.any() and not mask.all()
+        np.testing.assert_array_equal(result, mask)
+    with pytest.raises(ValueError, match="block_size is 4, expected an odd number"):
+        gp.local_threshold(image, 4)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hysteresis(dtype, shape):
+    from skimage.filters import apply_hysteresis_threshold
+    image = samples(dtype, shape)
+    expected = apply_hysteresis_threshold(image, 20, 90)
+    np.testing.assert_array_equal(gp.apply_hysteresis_threshold(image, 20, 90), expected)
+    with pytest.raises(ValueError, match="low is 2"):
+        gp.apply_hysteresis_threshold(image, 2, 1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_chain(dtype, shape):
+    image = samples(dtype, shape)
+    smaller = tuple(size // 2 for size in shape)
+    steps = [partial(gp.gaussian, sigma=1.5), gp.median, partial(gp.resize, output_shape=smaller)]
+    expected = image
+    for step in steps:
+        expected = step(expected)
+    np.testing.assert_array_equal(gp.chain(image, *steps), expected)
+    # A step may call several filters.
+    mask = gp.chain(image, lambda image: gp.threshold(gp.median(image), "otsu"))
+    np.testing.assert_array_equal(mask, 255 * gp.threshold(gp.median(image), "otsu").astype(np.uint8))
+    labels = gp.chain(image, partial(gp.apply_hysteresis_threshold, low=10, high=60), gp.label)
+    np.testing.assert_array_equal(labels, gp.label(gp.apply_hysteresis_threshold(image, 10, 60)))
+    local = gp.chain(image, partial(gp.local_threshold, block_size=5))
+    np.testing.assert_array_equal(local > 0, gp.local_threshold(image, 5))
+
+
+def test_chain_of_channels():
+    image, out = samples(np.uint8, (20, 30, 3)), np.zeros((20, 30, 3), np.uint8)
+    assert gp.chain(image, gp.gaussian, gp.opening, channel_axis=-1, out=out) is out
+    blurred = gp.gaussian(image, channel_axis=-1)
+    np.testing.assert_array_equal(out, gp.opening(blurred, channel_axis=-1))
+    np.testing.assert_array_equal(gp.chain(image[..., 0]), image[..., 0])
+    np.testing.assert_array_equal(gp.chain(image > 9, gp.dilation, channel_axis=-1), gp.dilation(image > 9, channel_axis=-1))
+
+
+def test_refused_steps():
+    image = samples(np.uint8, (20, 30))
+    for step, message in [
+        (lambda image: gp.gaussian(image, out=np.zeros((20, 30), np.uint8)), "arguments of the chain"),
+        (gp.project, "cannot be a step"),
+        (gp.sort, "cannot be a step"),
+        (lambda image: None, "a function that returns the result of a filter"),
+        (partial(gp.gaussian, sigma=-1), "sigma is -1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            gp.chain(image, step)
+
+
 def test_threshold_otsu_divides_as_scikit_image():
     from skimage.filters import threshold_multiotsu, threshold_otsu
     rng = np.random.default_rng(5)
@@ -197,6 +274,8 @@ def test_resize():
     volume = samples(np.float32, (4, 6, 8))
     eighths = volume.reshape(2, 2, 3, 2, 4, 2).mean((1, 3, 5))
     np.testing.assert_allclose(gp.resize(volume, (2, 3, 4), interpolation="area"), eighths, atol=1e-3)
+    light = gp.resize(np.array([[0, 255]], np.uint8), (1, 1), interpolation="area", linear_light=True)
+    np.testing.assert_array_equal(light, [[188]])
     line = np.arange(8, dtype=np.float64)
     np.testing.assert_allclose(gp.resize(line, 4, interpolation="area"), [0.5, 2.5, 4.5, 6.5])
 

@@ -53,8 +53,8 @@ const BUDGETS: [(&str, usize); 13] = [
     ("io", 31_216),
     ("jpeg", 3_916),
     ("kernels", 28_101),
-    ("python", 2_687),
-    ("util", 1_355),
+    ("python", 2_994),
+    ("util", 1_382),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, overload
 
@@ -91,9 +91,13 @@ def black_tophat(
     image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
+def chain(
+    image: ArrayLike, *steps: Callable[[Any], Any], channel_axis: int | None = None,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 @overload
 def threshold(
-    image: ArrayLike, value: float, *, out: NDArray[np.bool_] | None = None,
+    image: ArrayLike, value: float | Literal["otsu"], *, out: NDArray[np.bool_] | None = None,
     device: Device | None = None,
 ) -> NDArray[np.bool_]: ...
 @overload
@@ -101,10 +105,20 @@ def threshold(
     image: ArrayLike, value: Sequence[float], *, out: NDArray[np.uint8] | None = None,
     device: Device | None = None,
 ) -> NDArray[np.uint8]: ...
+def local_threshold(
+    image: ArrayLike, block_size: int | Sequence[int] = 3,
+    method: Literal["gaussian", "mean", "sauvola"] = "gaussian", offset: float = 0.0, *,
+    k: float = 0.2, r: float | None = None, out: NDArray[np.bool_] | None = None,
+    device: Device | None = None,
+) -> NDArray[np.bool_]: ...
+def apply_hysteresis_threshold(
+    image: ArrayLike, low: float, high: float, *, out: NDArray[np.bool_] | None = None,
+    device: Device | None = None,
+) -> NDArray[np.bool_]: ...
 def threshold_otsu(image: ArrayLike, classes: int = 2) -> list[float]: ...
 def resize(
     image: ArrayLike, output_shape: int | Sequence[int], *,
-    interpolation: Interpolation = "lanczos3", channel_axis: int | None = None,
+    interpolation: Interpolation = "lanczos3", linear_light: bool = False, channel_axis: int | None = None,
     out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def project(
