@@ -108,7 +108,7 @@ pub trait Filter: Clone {
     fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>>;
 }
 
-/// Filters that run one after another. Results between them are freed as soon as the next one is there.
+/// Filters that run one after another. The result of each is freed when the next one is complete.
 ///
 /// ```
 /// use gpuproc::{Blur, Chain, Channels, Device, Image, Label, Threshold};

@@ -85,7 +85,7 @@ pub struct LocalThreshold {
 }
 
 impl LocalThreshold {
-    /// The mean of a window of so many samples along x, y and z, odd numbers from 1 to 20,001. For images, z is ignored.
+    /// The mean of a window with these numbers of samples along x, y and z: odd, from 1 to 20,001. For images, z is ignored.
     pub fn mean(window: [usize; 3]) -> Self {
         let (method, sigma, radius) = (LocalMethod::Mean, [0.0; 3], window.map(|size| size / 2));
         let (offset, k, range) = (0.0, 0.2, None);

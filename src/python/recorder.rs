@@ -9,7 +9,7 @@ use pyo3::pyclass;
 
 use crate::kernels::filter::Filter;
 
-/// What the steps of a chain get instead of an image. The functions that they call add their filters to it.
+/// The argument of the steps of a chain, in place of an image. The functions that a step calls add their filters to it.
 #[pyclass(frozen, module = "gpuproc")]
 pub(super) struct Recorder {
     /// Number of axes of the image.

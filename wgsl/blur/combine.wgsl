@@ -87,7 +87,7 @@ fn sharpened(index: u32) -> i32 {
     return i32(clamp(rounded, f64(MIN), f64(MAX)));
 }
 
-// The word that holds `bits` of the sample at `index`, or the alpha that is there.
+// The word that holds `bits` of the sample at `index`, or the alpha of the input.
 fn packed(word: u32, index: u32, bits: i32) -> u32 {
     let is_alpha = params.channels > 0u && index % params.channels == params.channels - 1u;
     let kept = sample_bits(source[index / PER_WORD], index);

@@ -14,7 +14,7 @@ shader_struct! {
     }
 }
 
-/// The shader for pixels of so many channels; whether the last one is alpha, whether colours are multiplied by it, and
+/// The shader for pixels of `channels` channels; whether the last one is alpha, whether colours are multiplied by it, and
 /// whether they are in linear light.
 fn specialised(channels: usize, [has_alpha, premultiply, linear]: [bool; 3]) -> Shader {
     let kinds = [("ALPHA", has_alpha), ("PREMULTIPLY", premultiply), ("LINEAR", linear)];
@@ -39,8 +39,8 @@ pub struct DeviceSpace {
 }
 
 impl DeviceSpace {
-    /// Uploads the tables of the conversion of so many channels: whether the last one is alpha, whether colours are
-    /// multiplied by it, and whether they are in linear light.
+    /// Uploads the tables of the conversion of pixels with `channels` channels: whether the last one is alpha, whether
+    /// colours are multiplied by it, and whether they are in linear light.
     pub(in super::super) fn new(
         context: &Context,
         channels: usize,
