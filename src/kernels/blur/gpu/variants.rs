@@ -95,10 +95,16 @@ fn shaders_for_radius(radius: usize, channels: usize, edge: Edge, limits: &Limit
 mod tests {
     use super::{super::routes::ROUTES, variants};
 
+    /// Shaders that are not those of a route.
+    const OTHERS: [&str; 3] = ["blur/combine", "blur/working_space", "shared/multiply_add_probe"];
+
     #[test]
     fn every_route_is_taken() {
-        let taken: std::collections::BTreeSet<_> =
-            variants().iter().map(crate::gpu::Shader::name).collect();
-        assert_eq!(taken.len(), ROUTES.len() + 1, "{taken:?}");
+        let taken: std::collections::BTreeSet<_> = variants()
+            .iter()
+            .map(crate::gpu::Shader::name)
+            .filter(|name| !OTHERS.contains(name))
+            .collect();
+        assert_eq!(taken.len(), ROUTES.len(), "{taken:?}");
     }
 }
