@@ -98,7 +98,7 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
 def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
     image = checked(input, mode)
     size = along(axes, image, size, 1)
-    need(np.all(np.asarray(origin) == 0), "no origin=")
+    need(np.all(np.asarray(along(axes, image, origin, 0)) == 0), "no origin=")
     need(np.all(np.asarray(size) % 2 == 1), "odd sizes only")
     wide = image if image.dtype in (np.float32, np.float64) else image.astype(np.float64)
     return finish(gp.uniform_filter(wide, size, mode=mode, cval=cval), output, image.dtype)
