@@ -94,6 +94,7 @@ fn packed(word: u32, index: u32, bits: i32) -> u32 {
     return insertBits(word, select(u32(bits), kept, is_alpha), BITS * (index % PER_WORD), BITS);
 }
 
+// `root` and `sharpen` are two entry points because a single one would use five storage buffers.
 @compute @workgroup_size(GROUP)
 fn root(
     @builtin(local_invocation_index) local: u32,
