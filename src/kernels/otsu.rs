@@ -1,5 +1,7 @@
 //! Otsu's method (1979): thresholds that divide a histogram into classes with the maximum variance between their means.
 
+use std::iter;
+
 use super::{
     histogram::type_range,
     quantile::{self, DIGIT_VALUES as BINS},
@@ -7,7 +9,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
-    util::parallel::Parallel,
+    util::{parallel::Parallel, simd},
 };
 
 /// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types
@@ -23,18 +25,27 @@ pub struct Otsu {
 
 /// Minimum and maximum of the finite samples. If there are none, [`f64::MAX`] and [`f64::MIN`].
 pub fn extremes(samples: &Samples) -> [f64; 2] {
-    let ranges = for_samples!(samples, values => values
-    .chunks(1 << 16)
-    .par_map(|chunk| chunk.iter().fold([f64::MAX, f64::MIN], |[low, high], &value| {
-        #[allow(clippy::unnecessary_cast)]
-        let value = value as f64;
-        match value.is_finite() {
-            true => [low.min(value), high.max(value)],
-            false => [low, high],
-        }
-    })));
-    let wider = |[low, high]: [f64; 2], part: [f64; 2]| [low.min(part[0]), high.max(part[1])];
-    ranges.into_iter().fold([f64::MAX, f64::MIN], wider)
+    /// Minima and maxima that do not wait for each other.
+    const LANES: usize = 16;
+    let none = [f64::MAX, f64::MIN];
+    let wider = |[low, high]: [f64; 2], part: [f64; 2]| {
+        [if part[0] < low { part[0] } else { low }, if part[1] > high { part[1] } else { high }]
+    };
+    let ranges = for_samples!(samples, values => values.chunks(1 << 16).par_map(|chunk| {
+        let mut lanes = [none; LANES];
+        simd::vectorize(
+            #[inline(always)]
+            || for values in chunk.chunks(LANES) {
+                for (lane, &value) in lanes.iter_mut().zip(values) {
+                    #[allow(clippy::unnecessary_cast)]
+                    let value = value as f64;
+                    *lane = wider(*lane, if value.is_finite() { [value; 2] } else { none });
+                }
+            },
+        );
+        lanes.into_iter().fold(none, wider)
+    }));
+    ranges.into_iter().fold(none, wider)
 }
 
 impl Otsu {
@@ -43,7 +54,8 @@ impl Otsu {
         let exact = dtype.size() <= 2;
         let range = type_range(dtype).filter(|_| exact);
         let (low, high) = range.unwrap_or((f64::MAX, f64::MIN));
-        Self { low, high, counts: vec![0; if exact { BINS } else { 0 }], exact }
+        let bins = if exact { (high - low) as usize + 1 } else { 0 };
+        Self { low, high, counts: vec![0; bins], exact }
     }
 
     /// Whether [`Otsu::widen_range`] has to see all samples before [`Otsu::count`] does.
@@ -61,9 +73,12 @@ impl Otsu {
     pub fn count(&mut self, samples: &Samples, times: u64) {
         let (low, high, exact) = (self.low, self.high, self.exact);
         let scale = if exact { 1.0 } else { (BINS - 1) as f64 / (high - low) };
-        self.counts.resize(BINS, 0);
+        if !exact {
+            self.counts.resize(BINS, 0);
+        }
+        let last = self.counts.len() - 1;
         quantile::count(&mut self.counts, (samples, times), |value| {
-            let bin = || (((value - low) * scale) as usize).min(BINS - 1);
+            let bin = || (((value - low) * scale) as usize).min(last);
             value.is_finite().then(bin)
         });
     }
@@ -84,23 +99,19 @@ impl Otsu {
         if filled.len() <= count {
             return None;
         }
-        let sums = PrefixSums::new(&self.counts);
+        let sums = PrefixSums::new(filled.iter().map(|&bin| (bin, self.counts[bin])));
         let is_coarse = filled.len() > MAX_CANDIDATES;
-        let mut candidates = filled.clone();
-        if is_coarse {
-            let step = self.counts.len().div_ceil(MAX_CANDIDATES);
-            candidates = (0..self.counts.len()).step_by(step).collect();
-        }
-        candidates.push(self.counts.len());
+        let step = if is_coarse { self.counts.len().div_ceil(MAX_CANDIDATES) } else { 1 };
+        // More than 1024 bins lie in at least 17 of these steps, as many as 16 classes need.
+        let is_new = |&at: &usize| at == 0 || filled[at] / step > filled[at - 1] / step;
+        let mut candidates: Vec<usize> = (0..filled.len()).filter(is_new).collect();
+        candidates.push(filled.len());
         let mut cuts = sums.best_cuts(&candidates, count);
         if is_coarse {
             sums.refine(&mut cuts);
         }
         // Midway between the values on both sides.
-        let between = |&cut: &usize| {
-            let above = filled.partition_point(|&bin| bin < cut);
-            self.value((filled[above - 1] + filled[above] - 1) as f64 / 2.0)
-        };
+        let between = |&cut: &usize| self.value((filled[cut - 1] + filled[cut] - 1) as f64 / 2.0);
         Some(cuts[1..=count].iter().map(between).collect())
     }
 
@@ -114,21 +125,21 @@ impl Otsu {
 /// Maximum number of values or bins of which all divisions into classes are tried.
 const MAX_CANDIDATES: usize = 1024;
 
-/// The number of samples before each bin and in all bins, and the sum of their bin numbers.
+/// The number of samples before each bin that is not empty and in all bins, and the sum of their bin numbers.
 struct PrefixSums(Vec<[f64; 2]>);
 
 impl PrefixSums {
-    fn new(counts: &[u64]) -> Self {
-        let mut sums = vec![[0.0; 2]];
-        for (bin, &count) in counts.iter().enumerate() {
-            let [before, moment] = sums[bin];
-            sums.push([before + count as f64, moment + bin as f64 * count as f64]);
-        }
-        Self(sums)
+    /// The sums of bins and their counts.
+    fn new(bins: impl Iterator<Item = (usize, u64)>) -> Self {
+        let add = |[before, moment]: &mut [f64; 2], (bin, count): (usize, u64)| {
+            (*before, *moment) = (*before + count as f64, *moment + bin as f64 * count as f64);
+            Some([*before, *moment])
+        };
+        Self(iter::once([0.0; 2]).chain(bins.scan([0.0; 2], add)).collect())
     }
 
     /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes and the
-    /// sum of these weights have their maximum at the same division.
+    /// sum of these weights have their maximum at the same division. Bins are numbered without empty ones.
     fn weight(&self, from: usize, to: usize) -> f64 {
         let [count, moment] = std::array::from_fn(|i| self.0[to][i] - self.0[from][i]);
         if count == 0.0 { 0.0 } else { moment * moment / count }
@@ -145,7 +156,8 @@ impl PrefixSums {
         for class in 1..=count {
             let mut next = vec![f64::NEG_INFINITY; last + 1];
             let mut cuts = vec![0; last + 1];
-            for to in class + 1..=last {
+            // Only the last class ends at the last candidate.
+            for to in if class == count { last } else { class + 1 }..=last {
                 for cut in class..to {
                     let sum = best[cut] + self.weight(candidates[cut], candidates[to]);
                     if sum > next[to] {
@@ -173,11 +185,12 @@ impl PrefixSums {
             let before = cuts.to_vec();
             for i in 1..cuts.len() - 1 {
                 let (low, high) = (cuts[i - 1], cuts[i + 1]);
-                let sum = |cut: &usize| self.weight(low, *cut) + self.weight(*cut, high);
-                let better = (low + 1..high).max_by(|a, b| sum(a).total_cmp(&sum(b)));
-                cuts[i] = better.unwrap_or(cuts[i]);
+                let sum = |cut| (self.weight(low, cut) + self.weight(cut, high), cut);
+                let better = (low + 1..high).map(sum).max_by(|a, b| a.0.total_cmp(&b.0));
+                cuts[i] = better.map_or(cuts[i], |(_, cut)| cut);
             }
-            if cuts == before {
+            // A single cut has the same neighbours in each round.
+            if cuts == before || cuts.len() == 3 {
                 break;
             }
         }

@@ -36,7 +36,10 @@ pub fn combined<const N: usize>(
     for_dtype!(dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
         let result: &mut [T] = bytemuck::cast_slice_mut(result.as_bytes_mut());
         result.chunks_mut(PIECE).enumerate().par_each(|(piece, result)| {
-            let numbers = inputs.map(|samples| numbers(samples, piece * PIECE));
+            let mut numbers = [[0.0; PIECE]; N];
+            for (numbers, samples) in numbers.iter_mut().zip(inputs) {
+                widen(samples, piece * PIECE, numbers);
+            }
             simd::vectorize(
                 #[inline(always)]
                 || {
@@ -55,14 +58,12 @@ pub fn combined<const N: usize>(
 /// Samples that [`combined`] computes at a time.
 const PIECE: usize = 1 << 11;
 
-/// The samples from index `start` on.
+/// Writes the samples from index `start` on to `numbers`.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
-fn numbers(samples: &Samples, start: usize) -> [f64; PIECE] {
-    let mut numbers = [0.0; PIECE];
+fn widen(samples: &Samples, start: usize, numbers: &mut [f64; PIECE]) {
     for_samples!(samples, values => {
         numbers.iter_mut().zip(&values[start..]).for_each(|(to, &value)| *to = value as f64);
     });
-    numbers
 }
 
 /// The shader for samples of type `dtype`; see `wgsl/shared/keys.wgsl`.

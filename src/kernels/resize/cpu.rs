@@ -76,10 +76,11 @@ fn run_pass(pass: &Pass, samples: &Samples) -> Result<Samples> {
     let mut result = Samples::zeros(pass.formats[1].dtype, pass.output().samples())?;
     let [_, length, inner] = pass.shape.along(pass.axis);
     // Infinite floats times 0 are not 0.
-    let padded = || Pass { weights: pass.weights.clone().padded(length), ..pass.clone() };
-    let pass = &if inner > 4 || samples.dtype().is_float() { pass.clone() } else { padded() };
-    let integers = pass.weights.integers();
+    let padded = || Pass { weights: pass.weights.clone().padded(length), ..*pass };
+    let padded = (inner <= 4 && !samples.dtype().is_float()).then(padded);
+    let pass = padded.as_ref().unwrap_or(pass);
     let floats = &pass.weights.weights;
+    let integers = if samples.dtype().is_float() { Vec::new() } else { pass.weights.integers() };
     match (samples, &mut result) {
         (Samples::U8(from), Samples::U8(to)) => weigh::<i32, _, _>(pass, &integers, from, to),
         (Samples::U8(from), Samples::U16(to)) => weigh::<i32, _, _>(pass, &integers, from, to),

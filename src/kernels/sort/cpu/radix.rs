@@ -34,6 +34,9 @@ const CACHED: usize = 5 << 17;
 /// Maximum number of items that are sorted by comparison.
 const FEW: usize = 128;
 
+/// Maximum number of items that are sorted as one bucket: the tables of a partition would take longer.
+const SMALL: usize = 1 << 12;
+
 /// Maximum number of items of a sample. Smaller inputs have one in [`SAMPLED`] items in the sample.
 const SAMPLE: usize = 1 << 14;
 const SAMPLED: usize = 1 << 4;
@@ -55,7 +58,17 @@ pub fn sort<I: Item>(
     finish: &(dyn Fn(&mut [I]) + Sync),
 ) -> Result<Vec<I>> {
     let mut items = memory::zeros(len)?;
-    partition_and_sort(len, read, &mut items, I::Key::BITS, finish)?;
+    if len > SMALL {
+        partition_and_sort(len, read, &mut items, I::Key::BITS, finish)?;
+    } else {
+        read(0, &mut items);
+        let none = I::Key::default();
+        let first = items.first().map_or(none, |item| item.key());
+        let differing = items.iter().fold(none, |all, item| all.or_differing(item.key(), first));
+        let bits = differing.highest_bit().map_or(0, |bit| bit + 1);
+        sort_bucket(&mut items, &mut Vec::new(), bits)?;
+        finish(&mut items);
+    }
     Ok(items)
 }
 
