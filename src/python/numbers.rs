@@ -1,6 +1,6 @@
 //! Sums and sorts of arrays of numbers.
 
-use std::sync::Arc;
+use std::{any::TypeId, borrow::Cow, sync::Arc};
 
 use numpy::{
     Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
@@ -12,10 +12,10 @@ use super::{
     device::{Device, device_for},
 };
 use crate::{
-    data::dtype::Dtype,
+    data::dtype::{Dtype, Scalar},
     device, for_dtype, for_number,
     kernels::{
-        scan::{Axis, Op, Scan, Scannable, Table, TableScan},
+        scan::{Axis, Op, Scan, Scannable, Table, TableScan, widened_sums},
         sort::{Records, Sort, Sortable},
     },
     util::{error::Result, memory, parallel},
@@ -28,13 +28,13 @@ struct Numbers<'py> {
 }
 
 impl<'py> Numbers<'py> {
-    /// `array`, converted to the type that `convert` returns for its own type and for whether it holds booleans.
+    /// `array`, converted to the type that `convert` returns for its own type.
     fn new(
         array: Bound<'py, PyUntypedArray>,
-        convert: impl FnOnce(Dtype, bool) -> Dtype,
+        convert: impl FnOnce(Dtype) -> Dtype,
     ) -> PyResult<Self> {
-        let (mut array, own, is_bool) = in_order(array, &Dtype::ALL)?;
-        let dtype = convert(own, is_bool);
+        let (mut array, own, _) = in_order(array, &Dtype::ALL)?;
+        let dtype = convert(own);
         if dtype != own {
             array = array.call_method1("astype", (dtype.numpy_name(),))?.cast_into()?;
         }
@@ -76,8 +76,20 @@ struct AlongAxes<'a> {
 }
 
 impl AlongAxes<'_> {
-    fn sums<T: Scannable>(&self, numbers: &[T]) -> Result<Vec<T>> {
-        let mut numbers = memory::copied(numbers)?;
+    fn sums<S: Scalar + Into<T>, T: Scannable>(&self, numbers: &[S]) -> Result<Vec<T>> {
+        let is_row = self.shape.len() == 1;
+        if is_row && !T::DTYPE.is_float() && self.device.context()?.is_none() {
+            return widened_sums(numbers, self.inclusive);
+        }
+        let numbers = match TypeId::of::<S>() == TypeId::of::<T>() {
+            true if is_row => Cow::Borrowed(bytemuck::cast_slice(numbers)),
+            _ => Cow::Owned(parallel::mapped(numbers, |&number| number.into())?),
+        };
+        if is_row {
+            let scan = Scan::<T>::new(Op::Sum, self.inclusive);
+            return Ok(self.device.run(&scan, &numbers[..])?.values);
+        }
+        let mut numbers = numbers.into_owned();
         if let ([height, width], [_, _]) = (&self.shape[..], &self.axes[..]) {
             return self.table(numbers, [*height, *width, 1], Axis::Both);
         }
@@ -121,22 +133,34 @@ impl AlongAxes<'_> {
         axis: Axis,
     ) -> Result<Vec<T>> {
         let table = Table { width, height, channels, values };
-        Ok(self.device.run(&TableScan::new(axis, self.inclusive), &table)?.values)
+        Ok(TableScan::new(axis, self.inclusive).run_owned(self.device, table)?.values)
     }
 }
 
-/// The sums of `numbers` along one of `axes` after the other.
+/// The sums of `array` along one of `axes` after the other, of the type that `sum_type` returns for its own type and for
+/// whether it holds booleans.
 fn summed<'py>(
-    numbers: Numbers<'py>,
-    axes: Vec<usize>,
-    inclusive: bool,
+    array: Bound<'py, PyUntypedArray>,
+    sum_type: fn(Dtype, bool) -> Dtype,
+    (axes, inclusive): (Vec<usize>, bool),
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let device = device_for(numbers.array.py(), device, numbers.bytes())?;
+    let (array, dtype, is_bool) = in_order(array, &Dtype::ALL)?;
+    let (numbers, to) = (Numbers { array, dtype }, sum_type(dtype, is_bool));
+    let device = device_for(numbers.array.py(), device, numbers.array.len() * to.size())?;
     let shape = numbers.array.shape().to_vec();
     let along = AlongAxes { device: &device, shape, axes, inclusive };
-    for_dtype!(numbers.dtype, T in [u64 i64 f32 f64] => numbers.map::<T, T>(|v| along.sums(v)),
-        other => unreachable!("sums are never {other}"))
+    match to {
+        Dtype::U64 => for_dtype!(dtype, S in [u8 u16 u32 u64] => {
+            numbers.map::<S, u64>(|v| along.sums(v))
+        }, other => unreachable!("sums of {other} are signed")),
+        Dtype::I64 => for_dtype!(dtype, S in [u8 i8 i16 i32 i64] => {
+            numbers.map::<S, i64>(|v| along.sums(v))
+        }, other => unreachable!("sums of {other} are unsigned")),
+        Dtype::F32 => numbers.map::<f32, f32>(|v| along.sums(v)),
+        _ => for_dtype!(dtype, S in [f32 f64] => numbers.map::<S, f64>(|v| along.sums(v)),
+            other => unreachable!("sums of {other} are integers")),
+    }
 }
 
 /// Cumulative sums along an axis.
@@ -182,7 +206,7 @@ pub(super) fn cumsum<'py>(
             0
         }
     };
-    summed(Numbers::new(array, sum_type)?, vec![axis], !exclusive, device)
+    summed(array, sum_type, (vec![axis], !exclusive), device)
 }
 
 /// Integral image (summed-area table): each sample becomes the sum of all samples before and at it along every axis.
@@ -217,7 +241,7 @@ pub(super) fn integral_image<'py>(
         Dtype::F32 => Dtype::F64,
         dtype => sum_type(dtype, is_bool),
     };
-    summed(Numbers::new(array, wide)?, axes, true, device)
+    summed(array, wide, (axes, true), device)
 }
 
 /// Rows of `len` numbers to sort.
@@ -279,7 +303,7 @@ fn sort_rows<'py>(
     if !is_last {
         array = numpy.call_method1("moveaxis", (&array, axis, -1))?.cast_into()?;
     }
-    let wide = |dtype: Dtype, _| match dtype {
+    let wide = |dtype: Dtype| match dtype {
         Dtype::U8 | Dtype::U16 => Dtype::U32,
         Dtype::I8 | Dtype::I16 => Dtype::I32,
         dtype => dtype,

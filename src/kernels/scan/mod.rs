@@ -20,10 +20,37 @@ pub use table::{Axis, Table, TableScan};
 
 use self::op::for_op;
 use crate::{
-    device::Kernel,
+    device::{Device, Kernel},
     gpu::Context,
     util::{error::Result, memory},
 };
+
+/// The sums of integers on the CPU, which are widened as they are read.
+///
+/// # Errors
+/// If there is no memory.
+pub fn widened_sums<S: Copy + Into<T> + Sync, T: Scannable>(
+    input: &[S],
+    inclusive: bool,
+) -> Result<Vec<T>> {
+    let mut sums = memory::zeros(input.len())?;
+    cpu::scan_exact::<T::Sum, S>(input, &mut sums, inclusive, T::Sum::IDENTITY);
+    Ok(sums)
+}
+
+impl<T: Scannable> TableScan<T> {
+    /// The sums of `table`, on the CPU in the same memory.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn run_owned(&self, device: &Device, mut table: Table<T>) -> Result<Table<T>> {
+        if device.context()?.is_some() {
+            return device.run(self, &table);
+        }
+        cpu::sum_table(&mut table, self.axis, self.inclusive);
+        Ok(table)
+    }
+}
 
 impl<T: Scannable> Scan<T> {
     /// Scans serially on the CPU and detects overflow. The inner error is the index of the number at which an integer

@@ -5,6 +5,7 @@ mod reduce;
 mod segments;
 mod table;
 
+pub use exact::scan as scan_exact;
 pub use segments::scan_segments;
 pub use table::sum_table;
 
@@ -19,7 +20,7 @@ pub fn scan<M: Monoid>(
 ) -> M::Stored {
     let carry = M::to_value(carry);
     M::from_value(match M::EXACT {
-        true => exact::scan::<M>(input, output, inclusive, carry),
+        true => exact::scan::<M, _>(input, output, inclusive, carry),
         false => reduce::scan::<M>(input, output, inclusive, carry),
     })
 }
