@@ -11,7 +11,7 @@ use super::{
     Arithmetic, Edge, Format, Pass, Rounding, Shape,
     lines::Lines,
     number::{Round, Sample},
-    sliding::{Window, sum_row},
+    sliding::{LANES, Window, sum_row},
 };
 use crate::{
     data::division::RoundedF64,
@@ -80,7 +80,7 @@ struct TwoPasses<'a> {
 
 /// The memory of a thread.
 struct Scratch {
-    /// A source row with the radius on both sides.
+    /// A source row with the radius on both sides, and more samples for sums of several taps.
     padded: Vec<u32>,
     /// Rows summed along x.
     ring: Vec<u32>,
@@ -92,7 +92,7 @@ impl Scratch {
     fn new(passes: &TwoPasses<'_>) -> Self {
         let row = passes.x.block();
         Self {
-            padded: vec![0; row + 2 * passes.x.radius() * passes.x.inner],
+            padded: vec![0; row + 2 * passes.x.radius() * passes.x.inner + LANES],
             ring: vec![0; row * passes.y.taps.count()],
             sums: vec![0; row],
         }
@@ -112,6 +112,8 @@ impl TwoPasses<'_> {
     {
         let (row, ring_len) = (self.x.block(), self.y.taps.count());
         let (radius, height) = (self.y.taps.radius as isize, source.len() / row);
+        // Rows of a window before its last.
+        let before_last = ring_len as isize - 1;
         let offset = |at: isize| at.rem_euclid(ring_len as isize) as usize * row;
         let mut enter = |ring: &mut [u32], at: isize| {
             let summed = &mut ring[offset(at)..][..row];
@@ -124,15 +126,16 @@ impl TwoPasses<'_> {
             }
         };
         sums.fill(0);
-        for at in top - radius..top + radius {
+        for at in top - radius..top - radius + before_last {
             enter(ring, at);
             let entered = &ring[offset(at)..][..row];
             sums.iter_mut().zip(entered).for_each(|(sum, value)| *sum = sum.wrapping_add(*value));
         }
         for (at, target) in (top..).zip(target.chunks_exact_mut(row)) {
-            enter(ring, at + radius);
+            let last = at - radius + before_last;
+            enter(ring, last);
             let line = |at: isize| &ring[offset(at)..][..row];
-            let (entering, leaving) = (line(at + radius), line(at - radius));
+            let (entering, leaving) = (line(last), line(at - radius));
             Window { entering, leaving, sums: &mut sums[..] }.advance(self.rounding[1], target);
         }
     }

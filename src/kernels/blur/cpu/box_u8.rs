@@ -8,8 +8,7 @@ use super::{
     Format, Rounding, Task,
     lines::Lines,
     number::{NoRounding, Round, ShiftU32},
-    sliding::{Window, slide},
-    sums::store,
+    sliding::{FEW_TAPS, LANES, Window, add_taps, slide},
 };
 use crate::{
     data::{
@@ -18,11 +17,6 @@ use crate::{
     },
     util::{error::Result, memory, simd},
 };
-
-/// Number of positions that are summed at once.
-const LANES: usize = 64;
-/// Maximum number of taps along x that are added one by one.
-const FEW_TAPS: usize = 15;
 
 /// Computes two passes; returns `None` if this route cannot compute them.
 pub fn blur(task: &Task<'_>) -> Result<Option<Samples>> {
@@ -80,7 +74,7 @@ impl TwoPasses<'_> {
         let mut target = memory::zeros(self.source.len())?;
         slide(&self.y, self.source, &mut target, || {
             let mut sums = vec![0u16; row];
-            let mut padded = vec![0u32; row + window_len - step];
+            let mut padded = vec![0u32; row + 2 * x.radius() * step];
             let mut prefix = vec![0u32; padded.len() + step];
             move |window: Window<'_, u8, u32>, target: &mut [u8]| {
                 window.advance(shift, &mut sums);
@@ -98,21 +92,6 @@ impl TwoPasses<'_> {
             }
         });
         Ok(target)
-    }
-}
-
-/// Stores the rounded sums of `count` samples each, `step` apart.
-#[inline(always)]
-fn add_taps(padded: &[u16], [count, step]: [usize; 2], round: RoundedU16, target: &mut [u8]) {
-    for (chunk, target) in target.chunks_mut(LANES).enumerate() {
-        let mut sums = [0u16; LANES];
-        for tap in 0..count {
-            let samples = &padded[chunk * LANES + tap * step..][..LANES];
-            for lane in 0..LANES {
-                sums[lane] = sums[lane].wrapping_add(samples[lane]);
-            }
-        }
-        store(&sums, target, round);
     }
 }
 

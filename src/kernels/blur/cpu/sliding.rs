@@ -12,9 +12,16 @@
 use super::{
     lines::Lines,
     number::{Number, Round, Sample},
+    sums::store,
 };
 use crate::util::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Pod;
+
+/// Number of positions that are summed at once.
+pub const LANES: usize = 64;
+/// Maximum number of taps along x that are added one by one, in less time than a sum slides: each of those waits for the
+/// one before.
+pub const FEW_TAPS: usize = 15;
 
 /// Computes the rounded sums of `source` along the axis.
 pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
@@ -26,7 +33,7 @@ pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     if lines.pass.axis == 0 {
         let row = lines.block();
         target.chunks_mut(row).zip(source.chunks(row)).par_fold(
-            || vec![N::default(); row + 2 * lines.radius() * lines.inner],
+            || vec![N::default(); row + 2 * lines.radius() * lines.inner + LANES],
             |padded, (target, source)| sum_row(lines, source, padded, target, round),
         );
     } else {
@@ -37,7 +44,8 @@ pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     Ok(target)
 }
 
-/// Computes the rounded sums of one row. `padded` is scratch memory for the row and the radius on both sides.
+/// Computes the rounded sums of one row. `padded` is scratch memory for the row, the radius on both sides, and
+/// [`LANES`] samples.
 pub fn sum_row<T: Sample<N>, N: Number, D>(
     lines: &Lines<'_>,
     source: &[T],
@@ -45,9 +53,15 @@ pub fn sum_row<T: Sample<N>, N: Number, D>(
     target: &mut [D],
     round: impl Round<N, D>,
 ) {
-    let (row, step) = (lines.block(), lines.inner);
-    let before_last = 2 * lines.radius();
+    let (row, step, taps) = (lines.block(), lines.inner, lines.pass.taps.count());
+    let before_last = taps - 1;
     lines.pad(source, padded);
+    if taps <= FEW_TAPS {
+        return simd::vectorize(
+            #[inline(always)]
+            || add_taps(padded, [taps, step], round, target),
+        );
+    }
     for channel in 0..step {
         let first = padded.iter().skip(channel).step_by(step);
         let mut sum = first.take(before_last).fold(N::default(), |sum, &sample| sum.add(sample));
@@ -64,6 +78,26 @@ pub fn sum_row<T: Sample<N>, N: Number, D>(
     );
 }
 
+/// Stores the rounded sums of `count` samples each, `step` apart, of `padded`, which has [`LANES`] samples more than these.
+#[inline(always)]
+pub fn add_taps<N: Number, D>(
+    padded: &[N],
+    [count, step]: [usize; 2],
+    round: impl Round<N, D>,
+    target: &mut [D],
+) {
+    for (chunk, target) in target.chunks_mut(LANES).enumerate() {
+        let mut sums = [N::default(); LANES];
+        for tap in 0..count {
+            let samples = &padded[chunk * LANES + tap * step..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] = sums[lane].add(samples[lane]);
+            }
+        }
+        store(&sums, target, round);
+    }
+}
+
 /// Slides a window down the lines of `source`. Calls `start` for each strip of lines, and the returned function
 /// for each line of the strip, with the window and the line of `target`.
 pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [D])>(
@@ -73,6 +107,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
     start: impl Fn() -> F + Sync,
 ) {
     let (inner, radius) = (lines.inner, lines.radius());
+    let before_last = lines.pass.taps.count() - 1;
     let fill = lines.fill();
     // Each strip of lines begins with the sum of its first window, so strips must not be short.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
@@ -83,7 +118,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
             let mut each = start();
             let mut sums = vec![N::default(); inner];
             let first = (strip * rows) as isize - radius as isize;
-            for at in first..first + 2 * radius as isize {
+            for at in first..first + before_last as isize {
                 simd::vectorize(
                     #[inline(always)]
                     || add(&mut sums, line(at)),
@@ -91,7 +126,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
             }
             for (i, target) in target.chunks_exact_mut(inner).enumerate() {
                 let leaving = line(first + i as isize);
-                let entering = line(first + (i + 2 * radius) as isize);
+                let entering = line(first + (i + before_last) as isize);
                 each(Window { entering, leaving, sums: &mut sums }, target);
             }
         });
