@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, Edge, Method, Resident, Taps},
+    blur::{Blur, BlurByAxis, Edge, Method, Resident, Taps},
     filter::{Filter, GpuStep, PreparedStep},
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
@@ -26,6 +26,16 @@ impl<'c> GpuStep<'c> for Resident<'c> {
     }
 }
 
+fn edge_parameter(edge: Edge) -> Value {
+    match edge {
+        Edge::Clamp => json!("clamp"),
+        Edge::Reflect => json!("reflect"),
+        Edge::Mirror => json!("mirror"),
+        Edge::Wrap => json!("wrap"),
+        Edge::Constant(value) => json!(value),
+    }
+}
+
 impl Filter for Blur {
     fn name(&self) -> &'static str {
         "blur"
@@ -40,13 +50,7 @@ impl Filter for Blur {
             "sigma": self.axes.map(|axis| axis.sigma),
             "radius": self.axes.map(|axis| axis.radius),
             "iterations": self.iterations,
-            "edge": match self.edge {
-                Edge::Clamp => json!("clamp"),
-                Edge::Reflect => json!("reflect"),
-                Edge::Mirror => json!("mirror"),
-                Edge::Wrap => json!("wrap"),
-                Edge::Constant(value) => json!(value),
-            },
+            "edge": edge_parameter(self.edge),
             "linear": self.linear,
         })
     }
@@ -139,5 +143,31 @@ impl Filter for Blur {
             Method::Box => 0,
         };
         (FIXED + RADIUS * radius as f64) * if self.linear { LINEAR } else { 1.0 }
+    }
+}
+
+impl Filter for BlurByAxis {
+    fn name(&self) -> &'static str {
+        self.blur.name()
+    }
+
+    fn parameters(&self) -> Value {
+        json!({ "blur": self.blur.parameters(), "edges": self.edges.map(edge_parameter) })
+    }
+
+    fn halo(&self, axis: usize) -> usize {
+        Blur::halo(&self.blur, axis)
+    }
+
+    fn wraps(&self, axis: usize) -> bool {
+        self.edges[axis] == Edge::Wrap && self.halo(axis) > 0
+    }
+
+    fn needs_straight_alpha(&self) -> bool {
+        self.blur.needs_straight_alpha()
+    }
+
+    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+        device.run(self, input)
     }
 }

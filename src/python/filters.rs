@@ -13,7 +13,7 @@ use super::{
 use crate::{
     data::grid::Grid,
     kernels::{
-        blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
+        blur::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         filter::Filter,
         median::Median,
     },
@@ -105,16 +105,29 @@ fn edge(mode: &str, cval: f64) -> Result<Edge> {
     })
 }
 
-/// A blur whose taps along each axis are those of `taps`.
-fn blur(
+/// Runs a blur with the edges of `mode`. `taps` returns the taps along x, y and z for an array with a number of axes.
+fn blur<'py>(
+    call: &Call<'_, 'py>,
     method: Method,
-    (mode, cval): (&str, f64),
-    taps: impl FnMut(f64) -> Result<Taps>,
-    sizes: [f64; 3],
-) -> Result<Blur> {
-    let taps: Result<Vec<Taps>> = sizes.into_iter().map(taps).collect();
-    let axes = taps?.try_into().expect("three sizes give three taps");
-    Ok(Blur { method, axes, iterations: 1, edge: edge(mode, cval)?, linear: false })
+    (mode, cval): (&PerAxis<String>, f64),
+    taps: impl FnOnce(usize) -> Result<[Taps; 3]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let blur = |axes, edge| Blur { method, axes, iterations: 1, edge, linear: false };
+    let modes = match mode {
+        PerAxis::One(mode) => return call.run(|axes| Ok(blur(taps(axes)?, edge(mode, cval)?))),
+        PerAxis::Each(modes) => modes,
+    };
+    call.run(|axes| {
+        let edges: Result<Vec<Edge>> = modes.iter().map(|mode| edge(mode, cval)).collect();
+        let edges = PerAxis::Each(edges?).expand("mode", axes, Edge::Clamp)?;
+        let constant = edges.iter().find(|edge| matches!(edge, Edge::Constant(_)));
+        Ok(BlurByAxis { blur: blur(taps(axes)?, *constant.unwrap_or(&edges[0])), edges })
+    })
+}
+
+/// The taps of each size.
+fn each(sizes: [f64; 3], taps: impl Fn(f64) -> Result<Taps>) -> Result<[Taps; 3]> {
+    Ok([taps(sizes[0])?, taps(sizes[1])?, taps(sizes[2])?])
 }
 
 /// Gaussian blur.
@@ -125,8 +138,8 @@ fn blur(
 ///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
 /// sigma : float or sequence of float, default 1.0
 ///     Standard deviation in samples, 0 to 500, for all axes or for each axis.
-/// mode : {"nearest", "reflect", "mirror", "wrap", "constant"}, default "nearest"
-///     The samples beyond the border, as in SciPy.
+/// mode : {"nearest", "reflect", "mirror", "wrap", "constant"} or sequence of them, default "nearest"
+///     The samples beyond the border, as in SciPy, for all axes or for each axis.
 /// cval : float, default 0.0
 ///     The samples beyond the border in mode "constant".
 /// truncate : float, default 4.0
@@ -151,7 +164,7 @@ fn blur(
 /// >>> gp.gaussian(image, sigma=1)[2]
 /// array([ 5, 25, 41, 25,  5], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(1.0), *, mode="nearest", cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, sigma=PerAxis::One(1.0), *, mode=PerAxis::One("nearest".into()), cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, sigma=1.0, *, mode='nearest', cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None)"
 )]
@@ -159,7 +172,7 @@ fn blur(
 pub(super) fn gaussian<'py>(
     image: &Bound<'py, PyAny>,
     sigma: PerAxis<f64>,
-    mode: &str,
+    mode: PerAxis<String>,
     cval: f64,
     truncate: f64,
     channel_axis: Option<isize>,
@@ -179,8 +192,10 @@ pub(super) fn gaussian<'py>(
         }
         Ok(Taps::gaussian(sigma, radius as usize))
     };
-    Call { image, channel_axis, out, device }
-        .run(|axes| blur(Method::Gaussian, (mode, cval), taps, sigma.expand("sigma", axes, 0.0)?))
+    let call = Call { image, channel_axis, out, device };
+    blur(&call, Method::Gaussian, (&mode, cval), |axes| {
+        each(sigma.expand("sigma", axes, 0.0)?, taps)
+    })
 }
 
 /// Mean of the samples in a window.
@@ -190,9 +205,10 @@ pub(super) fn gaussian<'py>(
 /// image : array_like
 ///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
 /// size : int or sequence of int, default 3
-///     Width of the window in samples, an odd number, for all axes or for each axis.
-/// mode : {"reflect", "nearest", "mirror", "wrap", "constant"}, default "reflect"
-///     The samples beyond the border, as in SciPy.
+///     Width of the window in samples, 1 to 20001, for all axes or for each axis. As in SciPy, a window of even width has
+///     one sample more before the centre than after it.
+/// mode : {"reflect", "nearest", "mirror", "wrap", "constant"} or sequence of them, default "reflect"
+///     The samples beyond the border, as in SciPy, for all axes or for each axis.
 /// cval : float, default 0.0
 ///     The samples beyond the border in mode "constant".
 /// channel_axis : int, optional
@@ -213,29 +229,29 @@ pub(super) fn gaussian<'py>(
 /// >>> gp.uniform_filter(np.array([0, 0, 9, 0, 0], np.int16), 3)
 /// array([0, 3, 3, 3, 0], dtype=int16)
 #[pyfunction]
-#[pyo3(signature = (image, size=PerAxis::One(3), *, mode="reflect", cval=0.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, size=PerAxis::One(3), *, mode=PerAxis::One("reflect".into()), cval=0.0, channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, size=3, *, mode='reflect', cval=0.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn uniform_filter<'py>(
     image: &Bound<'py, PyAny>,
     size: PerAxis<usize>,
-    mode: &str,
+    mode: PerAxis<String>,
     cval: f64,
     channel_axis: Option<isize>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    const MAX_SIZE: usize = 2 * MAX_RADIUS + 1;
     let taps = |size: f64| match size as usize {
-        size if size % 2 == 1 && size <= 2 * MAX_RADIUS + 1 => Ok(Taps::box_filter(size / 2)),
+        size if (1..=MAX_SIZE).contains(&size) => Ok(Taps::box_of_size(size)),
         size => Err(Error::usage(format_args!(
-            "size is {size}, expected an odd number from 1 to {}",
-            2 * MAX_RADIUS + 1
+            "size is {size}, expected a number from 1 to {MAX_SIZE}"
         ))),
     };
-    Call { image, channel_axis, out, device }.run(|axes| {
-        let sizes = size.expand("size", axes, 1)?.map(|size| size as f64);
-        blur(Method::Box, (mode, cval), taps, sizes)
+    let call = Call { image, channel_axis, out, device };
+    blur(&call, Method::Box, (&mode, cval), |axes| {
+        each(size.expand("size", axes, 1)?.map(|size| size as f64), taps)
     })
 }
 

@@ -75,19 +75,25 @@ def along(axes, image, values, rest):
     return each
 
 
-def checked(image, mode):
+def modes(axes, image, mode):
+    """One mode, or one for each axis."""
+    if isinstance(mode, str):
+        return mode
+    return along(range(image.ndim) if axes is None else axes, image, mode, "nearest")
+
+
+def checked(image):
     image = np.asarray(image)
     need(image.dtype.kind in "biuf" and image.dtype.itemsize <= 8, "no complex samples")
     need(image.dtype != np.float16, "no float16")
     need(1 <= image.ndim <= 3, "1 to 3 axes")
-    need(isinstance(mode, str), "one mode for all axes")
     return image
 
 
 @shim(scipy.ndimage, "gaussian_filter")
 def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None, axes=None):
-    image = checked(input, mode)
-    sigma = along(axes, image, sigma, 0)
+    image = checked(input)
+    sigma, mode = along(axes, image, sigma, 0), modes(axes, image, mode)
     need(np.all(np.asarray(order) == 0), "no derivatives")
     need(radius is None, "no radius=")
     wide = image if image.dtype in (np.float32, np.float64) else image.astype(np.float64)
@@ -96,10 +102,10 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
 
 @shim(scipy.ndimage, "uniform_filter")
 def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
-    image = checked(input, mode)
-    size = along(axes, image, size, 1)
+    image = checked(input)
+    size, mode = along(axes, image, size, 1), modes(axes, image, mode)
     need(np.all(np.asarray(along(axes, image, origin, 0)) == 0), "no origin=")
-    need(np.all(np.asarray(size) % 2 == 1), "odd sizes only")
+    need(np.all(np.asarray(size) > 0), "sizes above 0")
     wide = image if image.dtype in (np.float32, np.float64) else image.astype(np.float64)
     return finish(gp.uniform_filter(wide, size, mode=mode, cval=cval), output, image.dtype)
 
@@ -139,10 +145,9 @@ def integral_image(image, *, dtype=None):
 
 @shim(skimage.exposure, "histogram")
 def histogram(image, nbins=256, source_range="image", normalize=False, *, channel_axis=None):
-    need(channel_axis is None, "no channel_axis= in histograms")
     image = np.asarray(image)
     need(image.dtype.kind != "f" or image.dtype.itemsize >= 4, "no float16")
-    if image.ndim == 3 and image.shape[-1] < 4:
+    if image.ndim == 3 and image.shape[-1] < 4 and channel_axis is None:
         warnings.warn("This might be a color image. The histogram will be computed on the flattened image. You can "
                       "instead apply this function to each color channel, or set channel_axis.", stacklevel=3)
     if source_range not in ("image", "dtype"):
@@ -150,13 +155,14 @@ def histogram(image, nbins=256, source_range="image", normalize=False, *, channe
     if image.dtype.kind in "iu":
         ends = (image.min(), image.max()) if source_range == "image" else (np.iinfo(image.dtype).min, np.iinfo(image.dtype).max)
         low, high = int(ends[0]), int(ends[1])
-        counts, edges = gp.histogram(image, high - low + 1, (low - 0.5, high + 0.5))
+        counts, edges = gp.histogram(image, high - low + 1, (low - 0.5, high + 0.5), channel_axis=channel_axis)
         centres = np.arange(low, high + 1)
     else:
         given = None if source_range == "image" else (-1.0, 1.0) if image.min() < 0 else (0.0, 1.0)
-        counts, edges = gp.histogram(image, nbins, given if source_range == "image" else (-1.0, 1.0))
+        range = given if source_range == "image" else (-1.0, 1.0)
+        counts, edges = gp.histogram(image, nbins, range, channel_axis=channel_axis)
         centres = ((edges[:-1] + edges[1:]) / 2).astype(image.dtype)
-    return (counts / counts.sum() if normalize else counts), centres
+    return (counts / counts.sum(axis=-1, keepdims=True) if normalize else counts), centres
 
 
 @pytest.hookimpl(tryfirst=True)

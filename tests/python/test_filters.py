@@ -42,14 +42,40 @@ def test_gaussian(dtype, shape, mode):
     assert_rounded(near, ndi.gaussian_filter(image.astype(float), 2, truncate=1.5, mode=mode, cval=7))
 
 
+# Odd, even, and above the numbers of taps that are added one by one.
+@pytest.mark.parametrize("size", [(3, 5, 7), (2, 4, 6), (41, 5, 33), (70, 12, 34)])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", TYPES)
-def test_uniform_filter(dtype, shape, mode):
+def test_uniform_filter(dtype, shape, mode, size):
     image = samples(dtype, shape)
-    size = [3, 5, 7][: len(shape)]
+    size = size[: len(shape)]
     exact = ndi.uniform_filter(image.astype(float), size, mode=mode, cval=7)
     assert_rounded(gp.uniform_filter(image, size, mode=mode, cval=7), exact)
+
+
+@pytest.mark.parametrize("size", [2, 3, 40])
+@pytest.mark.parametrize("channels", [3, 4])
+def test_uniform_filter_of_channels(size, channels):
+    image = samples(np.uint8, (40, 50, channels))
+    planes = [gp.uniform_filter(image[..., c], size) for c in range(channels)]
+    np.testing.assert_array_equal(gp.uniform_filter(image, size, channel_axis=-1), np.stack(planes, -1))
+
+
+@pytest.mark.parametrize("mode", [("wrap", "nearest", "mirror"), ("constant", "reflect", "wrap"), ("mirror", "constant", "constant")])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_mode_for_each_axis(dtype, shape, mode):
+    image = samples(dtype, shape)
+    mode, wide = mode[: len(shape)], image.astype(float)
+    assert_rounded(gp.gaussian(image, 2, mode=mode, cval=7), ndi.gaussian_filter(wide, 2, mode=mode, cval=7))
+    for size in (4, 5):
+        exact = ndi.uniform_filter(wide, size, mode=mode, cval=7)
+        assert_rounded(gp.uniform_filter(image, size, mode=mode, cval=7), exact)
+    same = gp.gaussian(image, 2, mode=["wrap"] * len(shape))
+    np.testing.assert_array_equal(same, gp.gaussian(image, 2, mode="wrap"))
+    both = gp.chain(image, partial(gp.gaussian, sigma=2, mode=mode, cval=7), gp.median)
+    np.testing.assert_array_equal(both, gp.median(gp.gaussian(image, 2, mode=mode, cval=7)))
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, bool])
@@ -233,6 +259,25 @@ def test_refused_steps():
     ]:
         with pytest.raises(ValueError, match=message):
             gp.chain(image, step)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32])
+def test_threshold_otsu_has_the_maximum_variance(dtype):
+    """Of few values and of more than 1024, which are divided by bins first."""
+    rng = np.random.default_rng(0)
+    for values in [rng.normal(60, 9, 900), rng.normal(90, 4, 300), rng.uniform(0, 20000, 3000)]:
+        image = np.clip(values, 0, np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 1e9).astype(dtype)
+        found = gp.threshold_otsu(image)[0]
+        levels, counts = np.unique(image, return_counts=True)
+        wide = levels.astype(float)
+        below, sums = np.cumsum(counts)[:-1], np.cumsum(counts * wide)[:-1]
+        variance = (sums * image.size - below * image.astype(float).sum()) ** 2 / (below * (image.size - below))
+        best = variance.argmax()
+        if np.dtype(dtype).kind == "f":
+            # The middle of two neighbours, up to the width of a bin.
+            assert abs(found - (wide[best] + wide[best + 1]) / 2) <= np.ptp(wide) / 65535 + wide[best + 1] - wide[best]
+        else:
+            assert found == (wide[best] + wide[best + 1]) / 2
 
 
 def test_threshold_otsu_divides_as_scikit_image():

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -87,7 +88,9 @@ def test_errors():
         (ValueError, "sigma has 3 values, but the array has 2 axes", lambda: gp.gaussian(image, (1, 2, 3))),
         (ValueError, "mode: unknown mode", lambda: gp.gaussian(image, mode="x")),
         (ValueError, "truncate is -1", lambda: gp.gaussian(image, truncate=-1)),
-        (ValueError, "size is 4, expected an odd number", lambda: gp.uniform_filter(image, 4)),
+        (ValueError, "size is 0, expected a number from 1 to 20001", lambda: gp.uniform_filter(image, 0)),
+        (ValueError, "mode has 1 values, but the array has 2 axes", lambda: gp.gaussian(image, mode=["wrap"])),
+        (ValueError, "mode: unknown mode", lambda: gp.gaussian(image, mode=["wrap", "x"])),
         (ValueError, "expected an array of 1 to 3 axes", lambda: gp.gaussian(np.zeros((2,) * 4))),
         (ValueError, "axis 2 is out of bounds", lambda: gp.cumsum(image, 2)),
         (ValueError, "the radius is 101, expected 0 to 100", lambda: gp.erosion(image, 101, shape="ball")),
@@ -257,12 +260,39 @@ def test_blocks_of_dask():
     np.testing.assert_array_equal(mask.compute(), image > 100)
 
 
-def test_examples_of_the_guide():
-    root = pathlib.Path(os.environ.get("GPUPROC_GUIDE", "."))
+def test_small_arrays_take_little_time():
+    """No call has a fixed cost such as large tables or waiting for other threads."""
+    rng = np.random.default_rng(0)
+    for image in [rng.integers(0, 60000, (64, 64)).astype(np.uint16), rng.random((64, 64)).astype(np.float32)]:
+        for call in [
+            gp.gaussian, gp.uniform_filter, gp.median, gp.erosion, gp.gradient_magnitude, gp.unsharp_mask, gp.sort,
+            gp.argsort, gp.cumsum, gp.integral_image, gp.histogram, gp.label, gp.local_threshold, gp.threshold_otsu,
+            lambda image: gp.resize(image, (32, 32)), lambda image: gp.apply_hysteresis_threshold(image, 0.2, 0.8),
+        ]:
+            seconds = []
+            for _ in range(30):
+                start = time.perf_counter()
+                call(image)
+                seconds.append(time.perf_counter() - start)
+            assert min(seconds) < 400e-6, (call, image.dtype, min(seconds))
+
+
+def test_examples_of_the_guide(tmp_path, monkeypatch):
+    root = pathlib.Path(os.environ.get("GPUPROC_GUIDE", ".")).resolve()
     text = (root / "python.md").read_text()
     blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
+    # A viewer that checks its surface, and a volume for it.
+    shown = []
+    monkeypatch.setitem(sys.modules, "napari", types.SimpleNamespace(view_surface=shown.append, run=lambda: None))
+    monkeypatch.chdir(tmp_path)
+    volume = np.random.default_rng(0).integers(0, 200, (5, 6, 7), np.uint8)
+    gp.imwrite("head.nii.gz", volume, spacing=(3.0, 0.5, 2.0))
     values = {}
     for block in blocks:
         exec(block, values)
     np.testing.assert_array_equal(values["blurred"], gp.gaussian(values["image"][..., 0], 2))
+    [(verts, faces)] = shown
+    assert verts.dtype == np.float32 and verts.shape[1] == faces.shape[1] == 3
+    assert faces.dtype.kind == "u" and faces.max() == len(verts) - 1
+    assert (verts.max(axis=0) <= np.array([4, 5, 6]) * (3.0, 0.5, 2.0)).all() and verts[:, 0].max() > 8

@@ -6,7 +6,7 @@ import pytest
 import gpuproc as gp
 
 TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.uint64, np.int64, np.float32, np.float64]
-SHAPES = [(5000,), (31, 47), (9, 14, 21), (3, 4, 5, 6), (2, 3, 40), (1, 1), (0,), (4, 0)]
+SHAPES = [(4097,), (4096,), (31, 47), (9, 14, 21), (3, 4, 5, 6), (2, 3, 40), (1, 1), (0,), (4, 0)]
 
 
 def numbers(dtype, shape, seed=0):
@@ -31,6 +31,14 @@ def test_cumsum(dtype, shape):
             np.testing.assert_array_equal(found, expected)
             before = expected - (a.ravel() if axis is None else a)
             np.testing.assert_array_equal(gp.cumsum(a, axis, exclusive=True), before)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES[:8], bool])
+def test_long_cumsum(dtype):
+    """More numbers than a thread takes at a time."""
+    a = numbers(np.uint8, 200_001) > 99 if dtype is bool else numbers(dtype, 200_001)
+    np.testing.assert_array_equal(gp.cumsum(a), np.cumsum(a))
+    np.testing.assert_array_equal(gp.cumsum(a[::-2], exclusive=True), np.cumsum(a[::-2]) - a[::-2])
 
 
 @pytest.mark.parametrize("shape", [(31, 47), (9, 14, 21), (7,), (2, 3, 4, 5)])
@@ -77,14 +85,30 @@ def test_sort_leaves_its_input():
 
 @pytest.mark.parametrize("dtype", [*TYPES, bool])
 @pytest.mark.parametrize("given", [None, (10.0, 90.0)])
-def test_histogram(dtype, given):
-    a = numbers(np.uint8, (40, 50)) > 99 if dtype is bool else numbers(dtype, (40, 50))
+@pytest.mark.parametrize("shape", [(40, 50), (100, 110)])
+def test_histogram(dtype, given, shape):
+    a = numbers(np.uint8, shape) > 99 if dtype is bool else numbers(dtype, shape)
     for bins in [1, 7, 256]:
         counts, edges = gp.histogram(a, bins, given)
         expected, expected_edges = np.histogram(a.astype(np.float64), bins, given)
         np.testing.assert_array_equal(counts, expected)
         np.testing.assert_allclose(edges, expected_edges, rtol=1e-6)
         assert counts.dtype == np.int64 and edges.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_histogram_of_channels(dtype, axis):
+    a = numbers(dtype, (4, 5, 6))
+    for given in [None, (-50.0, 90.0)]:
+        counts, edges = gp.histogram(a, 9, given, channel_axis=axis)
+        np.testing.assert_array_equal(edges, gp.histogram(a, 9, given)[1])
+        planes = np.moveaxis(a, axis, 0)
+        expected = [gp.histogram(plane, 9, (edges[0], edges[-1]))[0] for plane in planes]
+        np.testing.assert_array_equal(counts, expected)
+        assert counts.dtype == np.int64
+    with pytest.raises(ValueError, match="axis"):
+        gp.histogram(a, channel_axis=3)
 
 
 def test_histogram_of_constants_and_nothing():
@@ -97,9 +121,10 @@ def test_histogram_of_constants_and_nothing():
     assert gp.histogram(np.array([1.0, np.nan, np.inf, 2.0]), 2)[0].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("shape", [(40, 50), (100, 110)])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_statistics(dtype):
-    a = numbers(dtype, (40, 50))
+def test_statistics(dtype, shape):
+    a = numbers(dtype, shape)
     if a.dtype.itemsize == 8 and a.dtype.kind != "f":
         a >>= 12  # float64 is exact.
     found = gp.statistics(a, percentiles=[0, 10, 50, 99.5, 100])

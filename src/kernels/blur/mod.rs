@@ -18,7 +18,7 @@ mod taps;
 mod working_space;
 
 pub use gpu::{Combination, DeviceSpace, Resident, variants};
-pub use params::{Blur, Edge, MAX_RADIUS, MAX_SIGMA};
+pub use params::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA};
 pub use passes::{Composite, Passes, RunPasses};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
@@ -134,5 +134,23 @@ impl Kernel for Blur {
                 cpu::run(plan, blur.edge, grid.shape(), values)
             }
         })
+    }
+}
+
+impl Kernel for BlurByAxis {
+    type In = Grid;
+    type Out = Samples;
+    const NAME: &'static str = Blur::NAME;
+
+    fn cpu(&self, grid: &Grid) -> Result<Samples> {
+        self.blur.run(grid, |_, plan, values| {
+            plan.chunks(1).try_fold(values, |values, pass| {
+                cpu::run(pass, self.edges[pass[0].axis], grid.shape(), values)
+            })
+        })
+    }
+
+    fn gpu(&self, _: &Context, grid: &Grid) -> Result<Samples> {
+        self.cpu(grid)
     }
 }

@@ -67,6 +67,15 @@ pub struct Blur {
     pub linear: bool,
 }
 
+/// A blur with other samples outside along each axis, which is computed on the CPU.
+#[derive(Clone, Debug)]
+pub struct BlurByAxis {
+    /// The blur. Its edge is the constant if any axis has that.
+    pub blur: Blur,
+    /// Samples outside along x, y and z.
+    pub edges: [Edge; 3],
+}
+
 /// Samples before or after a pass. Those of [`Format::U24`](super::Format::U24) are u32.
 pub(super) type Values<'a> = Cow<'a, Samples>;
 

@@ -144,7 +144,7 @@ impl Pass {
 
     /// A pass over floats with the weights of taps 0 (the centre) to the radius.
     pub(super) fn weighted(axis: usize, format: Format, weights: Vec<f64>, is_odd: bool) -> Self {
-        let taps = Taps { sigma: 1.0, radius: weights.len() - 1 };
+        let taps = Taps { sigma: 1.0, radius: weights.len() - 1, is_even: false };
         let sums = (Arithmetic::Float, Rounding::None);
         Self {
             float_weights: weights,
@@ -167,7 +167,8 @@ impl Pass {
     /// Whether this is a box filter of floats whose radius is so large that sums of blocks cost less than the sum of
     /// all taps. Only the CPU computes these, in f64.
     pub fn is_long_float_box(&self) -> bool {
-        self.is_float() && self.taps.sigma == 0.0 && self.taps.radius >= LONG_FLOAT_BOX
+        let is_long = self.taps.radius >= LONG_FLOAT_BOX && !self.taps.is_even;
+        self.is_float() && self.taps.sigma == 0.0 && is_long
     }
 }
 
@@ -231,7 +232,8 @@ impl Blur {
             weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
             // Makes the sum of the weights as close to 1 as f32 allows.
             let others: f64 = weights[1..].iter().sum();
-            weights[0] = f64::from((1.0 - 2.0 * others) as f32);
+            let missing = if taps.is_even { weights[taps.radius] } else { 0.0 };
+            weights[0] = f64::from((1.0 - 2.0 * others + missing) as f32);
         }
         pass
     }

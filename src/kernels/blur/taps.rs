@@ -14,18 +14,20 @@ pub enum Method {
 pub struct Taps {
     /// Standard deviation of a Gaussian in samples; 0 for a box.
     pub sigma: f64,
-    /// Number of samples on either side of the centre; there are 2 radius + 1 taps. 0 means no blur along the axis.
+    /// Number of samples before the centre, and after it unless `is_even`. 0 means no blur along the axis.
     pub radius: usize,
+    /// Whether there is one sample less after the centre than before it. Only the CPU computes such boxes.
+    pub is_even: bool,
 }
 
 impl Taps {
     /// The taps of an axis without a blur.
-    pub const NONE: Self = Self { sigma: 0.0, radius: 0 };
+    pub const NONE: Self = Self { sigma: 0.0, radius: 0, is_even: false };
 
     /// A Gaussian with standard deviation `sigma`, cut off at `radius`. If either is 0, there is no blur along the
     /// axis.
     pub fn gaussian(sigma: f64, radius: usize) -> Self {
-        if sigma > 0.0 && radius > 0 { Self { sigma, radius } } else { Self::NONE }
+        if sigma > 0.0 && radius > 0 { Self { sigma, radius, ..Self::NONE } } else { Self::NONE }
     }
 
     /// A Gaussian that is cut off where scipy and scikit-image cut it off.
@@ -35,12 +37,17 @@ impl Taps {
 
     /// A box of 2 `radius` + 1 equal taps.
     pub fn box_filter(radius: usize) -> Self {
-        Self { sigma: 0.0, radius }
+        Self { radius, ..Self::NONE }
     }
 
-    /// Number of taps.
+    /// A box of `size` equal taps. As in SciPy, a box of even size begins `size` / 2 samples before the centre.
+    pub fn box_of_size(size: usize) -> Self {
+        Self { radius: size / 2, is_even: size % 2 == 0, ..Self::NONE }
+    }
+
+    /// Number of taps: 2 `radius` + 1, or 2 `radius` if that is even.
     pub fn count(&self) -> usize {
-        2 * self.radius + 1
+        2 * self.radius + usize::from(!self.is_even)
     }
 
     /// The exact weights of taps 0 (the centre) to `radius`; both sides together sum to 1.

@@ -51,13 +51,13 @@ class Device:
 def devices() -> list[DeviceRow]: ...
 def set_device(device: Device | str | int) -> None: ...
 def gaussian(
-    image: ArrayLike, sigma: float | Sequence[float] = 1.0, *, mode: Mode = "nearest",
+    image: ArrayLike, sigma: float | Sequence[float] = 1.0, *, mode: Mode | Sequence[Mode] = "nearest",
     cval: float = 0.0, truncate: float = 4.0, channel_axis: int | None = None,
     out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def uniform_filter(
-    image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Mode = "reflect", cval: float = 0.0,
-    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+    image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Mode | Sequence[Mode] = "reflect",
+    cval: float = 0.0, channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def median(
     image: ArrayLike, radius: int | Sequence[int] = 1, *, percentile: float = 50.0,
@@ -140,7 +140,7 @@ def label(
 ) -> Array: ...
 def histogram(
     image: ArrayLike, bins: int = 10, range: tuple[float, float] | None = None, *,
-    device: Device | None = None,
+    channel_axis: int | None = None, device: Device | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def statistics(
     image: ArrayLike, *, percentiles: Sequence[float] = (), device: Device | None = None,

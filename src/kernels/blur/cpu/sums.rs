@@ -71,7 +71,8 @@ impl<N: Number> FloatSums<N> {
         let half = &pass.float_weights;
         let sign = if pass.is_odd { -1.0 } else { 1.0 };
         let before = half[1..].iter().rev().map(|weight| sign * weight);
-        Self { weights: before.chain(half.iter().copied()).map(N::from_f64).collect() }
+        let all = before.chain(half.iter().copied()).take(pass.taps.count());
+        Self { weights: all.map(N::from_f64).collect() }
     }
 
     /// The sums of `W` lanes. `tap(i)` returns the samples of tap i.

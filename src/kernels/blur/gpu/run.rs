@@ -28,7 +28,9 @@ use crate::{
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
     let are_floats = plan.iter().any(Pass::is_float);
-    Ok(!plan.iter().any(|pass| pass.from == Format::F64 || pass.is_long_float_box())
+    let is_for_cpu =
+        |pass: &Pass| pass.from == Format::F64 || pass.is_long_float_box() || pass.taps.is_even;
+    Ok(!plan.iter().any(is_for_cpu)
         && (!are_floats || context.multiply_add()? != MultiplyAdd::RoundsTwice))
 }
 
@@ -74,7 +76,8 @@ pub fn halo(plan: &[Pass]) -> [usize; 3] {
 /// Whether the device can run all passes over the whole grid at once.
 pub fn fits(context: &Context, plan: &[Pass], edge: Edge, shape: Shape) -> bool {
     let blocks = blocks(context, widest(plan), shape, edge, halo(plan));
-    blocks.is_some_and(|blocks| blocks.is_whole())
+    let is_even = plan.iter().any(|pass| pass.taps.is_even);
+    !is_even && blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
 /// Bytes of the largest samples before and after passes.
