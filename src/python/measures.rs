@@ -24,7 +24,7 @@ use crate::{
     util::error::Result,
 };
 
-/// `value` as one row of samples. Integers of 64 bits become f64, and so do those of 16 bits if they are few.
+/// `value` as one row of samples. Integers of 64 bits and small arrays of 16 bits become f64.
 fn row<'py>(value: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     /// Maximum number of samples of 16 bits that take less time than their 65,536 levels.
     const FEW: usize = 1 << 13;

@@ -25,7 +25,7 @@ use crate::{
     util::{error::Result, memory},
 };
 
-/// The sums of integers on the CPU, which are widened as they are read.
+/// The sums of integers on the CPU, widened while they are read.
 ///
 /// # Errors
 /// If there is no memory.
