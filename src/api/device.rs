@@ -94,13 +94,13 @@ impl Device {
         self.inner.context().ok().flatten().map_or("CPU", |context| &context.info.name)
     }
 
-    /// Calls `callback` during calls on this device with the share of the work that is done, 0 to 1, and cancels a call
-    /// when it returns [`ControlFlow::Break`]. The error is of the kind [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
+    /// Sets a callback for progress. Operations on this device call it with the fraction of their work that is done, 0 to
+    /// 1. If it returns [`ControlFlow::Break`], they stop with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     ///
-    /// Filters then run in up to 32 blocks, with the same results; `callback` is called before the first and after each.
-    /// Blurs that wrap around, and what a filter computes from all samples before its first block (Otsu's thresholds,
-    /// components), have no blocks. Operations that are not [filters](crate::Filter) are called back with 0, before each of
-    /// their kernels, and not while one runs.
+    /// [Filters](crate::Filter) and projections then run in up to 32 blocks of rows or slices, with the same results. They
+    /// call it before the first block and after each, but not during a blur with `Edge::Wrap`, a projection along the
+    /// slowest axis, or an analysis of the whole input (Otsu's thresholds, connected components). Other operations call it
+    /// with 0 before each of their kernels, but not while a kernel runs.
     ///
     /// ```
     /// use gpuproc::{Channels, Device, ErrorKind, Image, Median};
@@ -179,8 +179,8 @@ impl<'a> Progress<'a> {
         self.device.report(self.part(share, 1.0).start)
     }
 
-    /// Whether anyone listens.
-    pub(super) fn is_reported(&self) -> bool {
+    /// Whether the device has a callback.
+    pub(super) fn has_callback(&self) -> bool {
         self.device.callback.is_some()
     }
 

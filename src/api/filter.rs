@@ -26,10 +26,10 @@ macro_rules! run_methods {
         ///
         /// # Errors
         /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
-        /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the input has no samples, or its samples, channels or
-        /// size do not suit the filter, [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
-        /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when [`Device::on_progress`](crate::Device::on_progress)
-        /// says so, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
+        /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the filter does not support the sample type, channels
+        /// or size of the input, or the input is empty (except for `Blur`), [`ErrorKind::Failure`](crate::ErrorKind::Failure)
+        /// when memory is exhausted, [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the progress callback of the
+        /// device cancels the call, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
         pub fn run<I: $crate::api::raster::Raster>(
             &self,
             device: &$crate::api::device::Device,
@@ -38,8 +38,8 @@ macro_rules! run_methods {
             $crate::api::filter::run(self, device, input)
         }
 
-        /// Writes the samples of the result to `output`, in the order of the input's. They are computed in memory of their
-        /// own and then copied.
+        /// Runs the filter and copies the samples of the result to `output`, in the order in which `run` returns them. The
+        /// result is computed in a temporary buffer.
         ///
         /// # Errors
         /// Those of `run`, and [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when `output` has another length than
@@ -55,7 +55,7 @@ macro_rules! run_methods {
     };
 }
 
-/// Makes `$filter`, which has a method `kernel`, a [`Filter`] with the methods of [`run_methods`].
+/// Implements [`Filter`] for `$filter` by its method `kernel`, and adds the methods of [`run_methods`].
 macro_rules! filter {
     ($filter:ident => $output:ty) => {
         impl $crate::api::filter::Filter for $filter {
@@ -174,7 +174,7 @@ pub(super) fn store<O: Raster>(result: &O, output: &mut [O::Sample]) -> Result<(
     Ok(())
 }
 
-/// The result of `filter`, whose samples are of the type that `O` has.
+/// Runs `filter` and converts the result to the sample type of `O`.
 pub(super) fn filtered<O: Raster>(
     progress: &Progress<'_>,
     filter: &dyn Kernel,
@@ -185,7 +185,7 @@ pub(super) fn filtered<O: Raster>(
         return Err(Error::bad_input("the input has no samples"));
     }
     progress.report(0.0)?;
-    let mut result = memory::catch(|| match progress.is_reported() {
+    let mut result = memory::catch(|| match progress.has_callback() {
         true => in_blocks(progress, filter, grid),
         false => apply(filter, progress.device(), grid),
     })?;
@@ -197,7 +197,7 @@ pub(super) fn filtered<O: Raster>(
     Ok(O::from_grid(result))
 }
 
-/// The same result as [`apply`] has, block by block along the axis that is the last in memory.
+/// Like [`apply`], but block by block along the slowest axis, with reports of progress.
 fn in_blocks(progress: &Progress<'_>, filter: &dyn Kernel, grid: &Grid) -> Result<Grid> {
     /// Maximum number of blocks.
     const BLOCKS: usize = 32;

@@ -79,7 +79,7 @@ impl Histogram {
         })
     }
 
-    /// Counts the samples of each channel of an image or a volume. For floats, all channels have the same bins.
+    /// Counts the samples of each channel, all in the same bins. For floats, these cover all channels unless a range is set.
     ///
     /// # Errors
     /// As [`Histogram::run`].
@@ -91,8 +91,8 @@ impl Histogram {
         })
     }
 
-    /// Counts the luminance of the pixels of an image, 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709),
-    /// which is not rounded. That of gray images is the gray.
+    /// Counts the luminance of each pixel: 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709), not rounded
+    /// to integers. The luminance of a grey image is its grey channel.
     ///
     /// # Errors
     /// As [`Histogram::run`].
@@ -173,7 +173,7 @@ pub fn statistics<T: Sample>(
     Ok(found.swap_remove(0))
 }
 
-/// Statistics of each channel of an image or a volume, as [`statistics`] returns.
+/// Statistics of each channel of an image or a volume, as [`statistics`] returns them.
 ///
 /// ```
 /// use gpuproc::{Channels, Device, Image, channel_statistics};

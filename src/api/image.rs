@@ -23,7 +23,7 @@ use crate::{
 pub enum Channels {
     /// One sample.
     Gray,
-    /// Gray and alpha.
+    /// Grey and alpha.
     GrayAlpha,
     /// Red, green and blue.
     Rgb,
@@ -89,9 +89,9 @@ impl<T: Sample> Image<T> {
         Ok(Self { grid, sample: PhantomData })
     }
 
-    /// Copies an image from `samples` in any order. `strides` are the distances, in samples, from a channel, a pixel and a
-    /// row to the next. A stride of 0 repeats a sample, and a negative one reverses the order: `samples` begin with the one
-    /// that is first in memory.
+    /// Copies an image from `samples` in another memory layout. `strides` are the distances, in samples, between
+    /// neighbouring channels, pixels of a row, and rows. A stride of 0 repeats samples. A negative stride reads its axis
+    /// backwards: `samples` then starts at the lowest address, not at the first pixel.
     ///
     /// ```
     /// use gpuproc::{Channels, Image};

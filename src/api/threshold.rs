@@ -38,8 +38,8 @@ impl Threshold {
         Self(threshold::Threshold::Values(thresholds.to_vec()))
     }
 
-    /// Computes the thresholds between 2 to 16 `classes` by Otsu's method (A Threshold Selection Method from
-    /// Gray-Level Histograms, 1979).
+    /// Computes the thresholds that separate `classes` classes (2 to 16) by Otsu's method (A Threshold Selection Method
+    /// from Gray-Level Histograms, 1979).
     pub fn otsu(classes: usize) -> Self {
         Self(threshold::Threshold::Otsu(classes.wrapping_sub(1)))
     }
@@ -64,9 +64,9 @@ impl Threshold {
 
 filter!(Threshold => I::Of<u8>);
 
-/// Makes a mask of the samples above a threshold that is computed for each of them from the samples around it, as
-/// `threshold_local` and `threshold_sauvola` of scikit-image do. The result has one channel; colours are compared by
-/// their luminance (BT.709).
+/// Local (adaptive) thresholding: compares each sample with a threshold that is computed from its neighbourhood. The
+/// thresholds are those of scikit-image's `threshold_local` and `threshold_sauvola`. The result is a mask with one channel;
+/// colours are compared by their luminance (BT.709).
 ///
 /// ```
 /// use gpuproc::{Channels, Device, Image, LocalThreshold};
@@ -85,7 +85,7 @@ pub struct LocalThreshold {
 }
 
 impl LocalThreshold {
-    /// The mean of a window with these numbers of samples along x, y and z: odd, from 1 to 20,001. For images, z is ignored.
+    /// The threshold is the mean of a window of odd sizes along x, y and z, 1 to 20,001 samples. For images, z is ignored.
     pub fn mean(window: [usize; 3]) -> Self {
         let (method, sigma, radius) = (LocalMethod::Mean, [0.0; 3], window.map(|size| size / 2));
         let (offset, k, range) = (0.0, 0.2, None);
@@ -93,15 +93,15 @@ impl LocalThreshold {
         Self { window, kernel }
     }
 
-    /// The mean with the weights of a Gaussian with standard deviations along x, y and z of 0 to 500. For images, z is
-    /// ignored.
+    /// The threshold is the Gaussian-weighted mean. `sigma` are the standard deviations along x, y and z in samples, 0 to
+    /// 500. For images, z is ignored.
     pub fn gaussian(sigma: [f64; 3]) -> Self {
         Self::mean([1; 3])
             .with(|kernel| (kernel.method, kernel.sigma) = (LocalMethod::Gaussian, sigma))
     }
 
-    /// The mean m and the standard deviation s of a window as `m * (1 + k * (s / range - 1))` (Sauvola and Pietikäinen,
-    /// Adaptive document image binarization, 2000).
+    /// The threshold is `m * (1 + k * (s / range - 1))`, with the mean m and the standard deviation s of the window (Sauvola
+    /// and Pietikäinen, Adaptive document image binarization, 2000).
     pub fn sauvola(window: [usize; 3]) -> Self {
         Self::mean(window).with(|kernel| kernel.method = LocalMethod::Sauvola)
     }
@@ -118,7 +118,7 @@ impl LocalThreshold {
         self.with(|kernel| kernel.k = k)
     }
 
-    /// Sets the range of Sauvola's method, instead of half the range of integers, and 1 for floats.
+    /// Sets `range` of Sauvola's method. By default, it is half the range of an integer type, or 1 for floats.
     #[must_use]
     pub fn range(self, range: f64) -> Self {
         self.with(|kernel| kernel.range = Some(range))
@@ -155,8 +155,8 @@ impl LocalThreshold {
 
 filter!(LocalThreshold => I::Of<u8>);
 
-/// Makes a mask of the samples above a low threshold that are connected to one above a high threshold. Neighbours have a
-/// common side: 4 in images, 6 in volumes. The result has one channel; colours are compared by their luminance (BT.709).
+/// Hysteresis thresholding: a mask of the samples above a low threshold that are connected to a sample above a high one
+/// (4-connectivity in images, 6-connectivity in volumes). It has one channel; colours are compared by luminance (BT.709).
 ///
 /// ```
 /// use gpuproc::{Device, Hysteresis, Volume};
@@ -175,16 +175,17 @@ pub struct Hysteresis {
 }
 
 impl Hysteresis {
-    /// A mask by two ascending thresholds.
+    /// Sets the thresholds; `low` is at most `high`.
     pub fn new(low: f64, high: f64) -> Self {
         Self { low, high }
     }
 
     fn kernel(&self, _axes: usize) -> Result<hysteresis::Hysteresis> {
-        match self.low <= self.high {
-            true => Ok(hysteresis::Hysteresis::new([self.low, self.high])),
-            false => Err(Error::usage("expected two ascending thresholds")),
+        let Self { low, high } = *self;
+        if low <= high {
+            return Ok(hysteresis::Hysteresis::new([low, high]));
         }
+        Err(Error::usage(format_args!("low is {low}, expected at most high ({high})")))
     }
 }
 

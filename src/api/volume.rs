@@ -39,8 +39,8 @@ impl<T: Sample> Volume<T> {
         Ok(Self::from_grid(Grid::volume(dims, T::store(samples))))
     }
 
-    /// Copies a volume from `samples` in any order. `strides` are the distances, in samples, between neighbours along x, y
-    /// and z, as for [`Image::from_strided`](crate::Image::from_strided).
+    /// Copies a volume from `samples` in another memory layout. `strides` are the distances, in samples, between neighbours
+    /// along x, y and z, as for [`Image::from_strided`](crate::Image::from_strided).
     ///
     /// ```
     /// use gpuproc::Volume;

@@ -151,12 +151,12 @@ impl Blocks {
         self.0.iter().any(|axis| axis.block < axis.len && axis.block < axis.halo[0])
     }
 
-    /// Calls `run` with the size and the bytes of each padded block, and with room for the bytes of its results, whose
-    /// core is then copied to the second grid of `grids`. Positions have `sizes` bytes in the two grids.
+    /// Copies each padded block out of `grids.0`, calls `run(dims, input, output)` on it, and copies the core of `output`
+    /// to `grids.1`. `sizes` are the bytes per position in the two grids.
     ///
     /// # Errors
     /// Those of `run`, and if there is not enough memory.
-    pub fn map(
+    pub fn run_each(
         &self,
         grids: (&[u8], &mut [u8]),
         sizes: [usize; 2],

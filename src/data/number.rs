@@ -1,11 +1,11 @@
-//! Numbers of arrays, the input of `scan` and `sort`.
+//! Numeric types of samples and of arrays.
 
 use std::fmt::{Debug, Display, LowerExp};
 use std::str::FromStr;
 
 use super::dtype::Scalar;
 
-/// A Rust type out of [`Dtype::NUMBERS`](super::dtype::Dtype::NUMBERS).
+/// A numeric type of samples or of arrays.
 pub trait Number:
     Scalar + Debug + Default + Display + LowerExp + FromStr<Err: Display> + PartialEq + PartialOrd
 {

@@ -39,7 +39,7 @@ pub fn in_blocks<'c>(
     });
     let Some(blocks) = blocks else { return Ok(None) };
     let mut result = Samples::zeros(samples.dtype(), samples.len())?;
-    blocks.map((samples.as_bytes(), result.as_bytes_mut()), [size; 2], |dims, from, to| {
+    blocks.run_each((samples.as_bytes(), result.as_bytes_mut()), [size; 2], |dims, from, to| {
         run(Shape { dims, ..shape }, from, to)
     })?;
     Ok(Some(result))

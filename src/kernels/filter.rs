@@ -53,7 +53,7 @@ pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid>
     Ok(Grid { dims, channels, alpha, samples })
 }
 
-/// A filter that is prepared for grids on a GPU. Their samples have the order of samples in memory.
+/// A filter with its shaders and tables on a GPU. Its buffers hold samples without padding of rows.
 pub trait GpuStep<'c> {
     /// Records the filter of a grid of size `shape` in `input`, which it may overwrite. Returns the buffer of the result.
     ///
@@ -186,8 +186,8 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Those of the device.
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
 
-    /// The filter for whole grids on a GPU, if that can compute them and their results have the same size. Steps of a
-    /// chain that return one run without transfers between them.
+    /// The GPU version of the filter for whole grids of type `input`; `None` if the GPU cannot compute it, or if its results
+    /// have another size. Consecutive steps of a chain that return `Some` run without transfers between them.
     ///
     /// # Errors
     /// Those of the device.

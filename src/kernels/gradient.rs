@@ -49,7 +49,8 @@ impl Composite for Gradient {
     const NAME: &'static str = "gradient";
 
     fn on_device(&self, grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
-        // Rounded roots are compared with exact bounds, but the roots of shaders are not exact.
+        // The shader finds integer results by comparing the sum of squares with a table. Float results need an exact root,
+        // which its `sqrt` does not give.
         (!self.is_float).then(|| (Combination::Root, self.derivatives(Dtype::F32, grid.shape())))
     }
 

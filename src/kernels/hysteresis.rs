@@ -1,4 +1,4 @@
-//! Thresholds by hysteresis: samples above a low threshold that are connected to one above a high threshold.
+//! Hysteresis thresholding: samples above a low threshold that are connected to a sample above a high threshold.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Makes a mask of the components of samples above `low` that have a sample above `high`, as scikit-image's
-/// `apply_hysteresis_threshold`. Neighbours are samples with a common side: 4 in images, 6 in volumes.
+/// `apply_hysteresis_threshold` (4-connectivity in images, 6-connectivity in volumes).
 #[derive(Clone, Debug)]
 pub struct Hysteresis {
     low: f64,

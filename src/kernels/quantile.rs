@@ -30,7 +30,7 @@ pub(super) fn count(
     slot: impl Fn(f64) -> Option<usize> + Sync,
 ) {
     let mut count_levels = |bytes: &[u8], value: fn(u8) -> f64| {
-        for (level, number) in (0..=u8::MAX).zip(levels(bytes)) {
+        for (level, number) in (0..=u8::MAX).zip(byte_counts(bytes)) {
             if let Some(slot) = slot(value(level)) {
                 counts[slot] += number * times;
             }
@@ -46,7 +46,7 @@ pub(super) fn count(
 }
 
 /// Number of times that each byte occurs.
-fn levels(bytes: &[u8]) -> [u64; 256] {
+fn byte_counts(bytes: &[u8]) -> [u64; 256] {
     // Neighbouring samples count in different tables: a second increment of a counter would wait for the write of the
     // first.
     let tables = || [[0; 256]; 4];

@@ -246,7 +246,7 @@ impl Filter for Classify {
 
     fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
         let GridType { shape, dtype } = input;
-        // Samples are needed in memory until classes differ.
+        // Until two classes have been found, samples are read back for the warning about a mask of one value.
         let differs = self.uniform.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         let is_whole = shape.channels == 1 && shape.samples().is_multiple_of(4);
         if dtype == Dtype::F64 || !differs || !is_whole || input.bytes() > context.max_binding() {

@@ -42,7 +42,7 @@ impl Composite for Unsharp {
     const NAME: &'static str = "unsharp";
 
     fn on_device(&self, grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
-        // The CPU divides by alpha.
+        // With alpha, the blur is divided by the blurred alpha, which only the CPU does.
         let Self { amount, threshold, .. } = *self;
         let blur = || vec![Passes::blur(&self.blur(), Dtype::F32, grid.shape())];
         (!grid.has_alpha()).then(|| (Combination::Sharpen { amount, threshold }, blur()))

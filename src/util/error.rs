@@ -23,7 +23,7 @@ pub enum Kind {
     Gpu = 6,
     /// A file could not be opened, read, created or written.
     Io = 7,
-    /// A callback of the library cancelled the call.
+    /// The caller's progress callback cancelled the call.
     Cancelled = 130,
 }
 

@@ -142,7 +142,8 @@ fn roots_are_rounded_exactly() {
     assert_is_reference(&sobel, &grid(samples.into()));
 }
 
-/// Images and volumes that exceed a binding are computed in blocks. Of 8 and 16 bits, these stay on a device with f64.
+/// Images and volumes larger than a binding are computed in blocks. Devices with f64 also combine the derivatives of 8- and
+/// 16-bit samples.
 #[test]
 fn large_grids_are_the_same_on_every_device() {
     for (dims, channels, alpha) in

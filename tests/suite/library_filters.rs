@@ -103,7 +103,7 @@ fn gradients_unsharp_masks_and_thresholds_match_naive_references() {
         assert_eq!(narrow.samples(), [255; 40]);
         let sauvola = LocalThreshold::sauvola([3, 1, 1]).k(0.5).range(60.0);
         let found = sauvola.run(&device, &image).unwrap();
-        // Its border mirrors without a repeated sample.
+        // At the border, the window is mirrored without repeating the last sample, so the ends are not compared.
         let expected = mask(&|i| at(i, 1) > mean(i) * (1.0 + 0.5 * (deviation(i) / 60.0 - 1.0)));
         assert_eq!(found.samples()[1..39], expected[1..39]);
 
@@ -139,8 +139,8 @@ fn invalid_parameters_of_filters_are_errors() {
     usage(&LocalThreshold::mean([3; 3]).offset(nan), "offset is NaN, expected a finite number");
     usage(&LocalThreshold::sauvola([3; 3]).k(nan), "k is NaN");
     usage(&LocalThreshold::sauvola([3; 3]).range(f64::INFINITY), "range is inf");
-    usage(&Hysteresis::new(2.0, 1.0), "two ascending thresholds");
-    usage(&Hysteresis::new(nan, 1.0), "two ascending thresholds");
+    usage(&Hysteresis::new(2.0, 1.0), "low is 2, expected at most high (1)");
+    usage(&Hysteresis::new(nan, 1.0), "low is NaN, expected at most high (1)");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn chains_equal_their_steps_and_results_go_into_given_memory() {
         let labels = label.run(&device, &mask).unwrap();
         let chain = Chain::new(blur, threshold).then(label);
         assert_eq!(chain.run(&device, &volume).unwrap(), labels);
-        // Labels of 16 bits have the type of the result for the next step.
+        // Labels of 16 bits are converted to u32 before the next step.
         let largest = chain.then(Morph::new(MorphOperation::Dilate, [1; 3]));
         let expected = Morph::new(MorphOperation::Dilate, [1; 3]).run(&device, &labels).unwrap();
         let mut output = vec![9u32; 20 * 15 * 9];
@@ -284,7 +284,7 @@ fn channels_and_luminance_are_counted() {
             luma[bin.min(255) as usize] += 1;
         }
         assert_eq!(Histogram::new(256).luminance(&device, &image).unwrap().bins, luma);
-        // Floats of all channels have the bins of all data.
+        // For floats, the bins of every channel cover all channels.
         let floats = Image::new(1, 1, Channels::GrayAlpha, vec![-1.0f32, 3.0]).unwrap();
         let counts = Histogram::new(2).channels(&device, &floats).unwrap();
         assert_eq!(counts.iter().map(|own| own.range).collect::<Vec<_>>(), [(-1.0, 3.0); 2]);

@@ -259,7 +259,7 @@ fn working_spaces_are_the_same_on_every_device() {
                 continue;
             }
             let mut bytes = Noise(9).bytes(253 * 131 * channels);
-            // Half of the pixels have an alpha, or a last colour, of 0, 1, 254 or 255; of every other image all 255.
+            // In half of the pixels, the last channel is 0, 1, 254 or 255. The grey image with straight alpha is opaque.
             for (at, pixel) in bytes.chunks_exact_mut(channels).enumerate() {
                 match (alpha, at % 8) {
                     (Alpha::Straight, _) if channels == 2 => pixel[channels - 1] = 255,

@@ -1,5 +1,6 @@
-// Converts samples to floats, of which passes make others, and combines these sample by sample: to the root of the sum of
-// their squares, or to a sharpened sample. The arithmetic is that of the CPU, in f64.
+// Converts samples to floats for the passes of the blur, and combines the results of the passes sample by sample: into the
+// root of the sum of squares (gradient magnitude), or into a sharpened sample (unsharp mask). The arithmetic is that of the
+// CPU, in f64.
 //
 // In:     `source`, whole words of samples of 8 or 16 bits; `floats`, results of passes; `table`, see `root` and `sharpen`.
 // Out:    `floats` for `to_floats`; `sums` of squares for `add_squares`; `result`, as `source`, for `root` and `sharpen`.
@@ -8,7 +9,7 @@
 
 #import shared/keys
 
-// Set by the host: bits per sample, and whether samples are signed integers.
+// Set by the host: bits per sample, and whether samples are signed integers. FLOAT stays false.
 const BITS = 8u;
 const SIGNED = false;
 const FLOAT = false;
@@ -19,7 +20,7 @@ const MAX = MIN + i32(2u * SIGN - 1u);
 
 struct CombineParams {
     samples: u32,
-    // Samples of a pixel whose last one is alpha, which is kept; 0 without alpha.
+    // Samples per pixel if the last one is alpha, which is copied; else 0.
     channels: u32,
     // Whether these are the first squares of the sums.
     is_first: u32,
@@ -75,8 +76,8 @@ fn rounded_root(sum: f64) -> i32 {
     return root;
 }
 
-// Adds the product of the first entry of the table with the difference to the blurred sample, if the difference is
-// larger than the second entry.
+// With amount = table[0], threshold = table[1] and difference = sample - blurred: sample + amount * difference, rounded and
+// clamped, where |difference| > threshold; else the sample.
 fn sharpened(index: u32) -> i32 {
     let sample = f64(value_at(index));
     let difference = sample - f64(floats[index]);
@@ -94,7 +95,7 @@ fn packed(word: u32, index: u32, bits: i32) -> u32 {
     return insertBits(word, select(u32(bits), kept, is_alpha), BITS * (index % PER_WORD), BITS);
 }
 
-// `root` and `sharpen` are two entry points because a single one would use five storage buffers.
+// `root` and `sharpen` are two entry points because one for both would use five storage buffers; some devices have four.
 @compute @workgroup_size(GROUP)
 fn root(
     @builtin(local_invocation_index) local: u32,

@@ -1,7 +1,8 @@
 // Converts 8-bit samples to the space in which light is averaged, and back, as `kernels/blur/working_space.rs` does.
 //
-// In:     `source`; samples of 8 bits for `to_working`, u32 below 2^24 for `to_stored`; `table`: for `to_working`, the u32
-//         of each opaque colour; for `to_stored` with LINEAR, the byte of each linear light from 0 to 65535.
+// In:     `source`; samples of 8 bits for `to_working`, u32 below 2^24 for `to_stored`; `table`, a
+//         lookup table: for `to_working`, from opaque colours to u32; for `to_stored` with LINEAR, from linear light (0 to
+//         65535) to bytes of sRGB.
 // Out:    `target_`, the samples in the other space.
 // Layout: one invocation per sample in `to_working`, and per word of four samples in `to_stored`.
 // Chosen: for 8-bit images with alpha or in linear light.
@@ -65,7 +66,7 @@ fn stored(index: u32) -> u32 {
         }
         full = select(FULL, alpha, PREMULTIPLY);
     }
-    // Products and sums below are less than 2^32, since `full` is at most FULL.
+    // Below 2^32, as all that follows: `source[index]` is below 2^24, and `full` is from UNIT / 2 to FULL.
     let product = source[index] * 255u;
     if !LINEAR {
         return min((product + full / 2u) / full, 255u);

@@ -47,7 +47,7 @@ fn count_less(position: vec3<u32>, channel: u32, key: u32) -> u32 {
             for (var i = 0u; i <= 2u * params.x; i++) {
                 let x = inside(position.x, i, params.x, params.width);
                 let at = (row + x) * params.channels + channel;
-                count += u32(number_key(sample_bits(source[at / PER_WORD], at)) < key);
+                count += u32(canonical_key(sample_bits(source[at / PER_WORD], at)) < key);
             }
         }
     }

@@ -35,7 +35,7 @@ struct MorphParams {
 
 // The key, flipped for maxima.
 fn flipped_key(word: u32, index: u32) -> u32 {
-    return number_key(sample_bits(word, index)) ^ params.flip;
+    return canonical_key(sample_bits(word, index)) ^ params.flip;
 }
 
 // The index of the sample at an offset from a position.

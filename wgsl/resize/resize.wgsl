@@ -29,7 +29,7 @@ struct ResizeParams {
     count: u32,
     inner: u32,
     taps: u32,
-    // Of a part of the result: its first position, and the position of its first sample.
+    // First position of a part of the result, and the input position of the first sample in `data`.
     first: u32,
     skipped: u32,
     // Of integers: the sum is rounded to a multiple of 2^shift and divided by that, and clamped to 0..=max.

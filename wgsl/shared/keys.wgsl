@@ -23,8 +23,8 @@ fn key_of(bits: u32) -> u32 {
     return select(bits, bits ^ SIGN, SIGNED);
 }
 
-// The key, or that of all NaN.
-fn number_key(bits: u32) -> u32 {
+// The key of a sample; all NaN have the same.
+fn canonical_key(bits: u32) -> u32 {
     return select(key_of(bits), NAN_KEY, is_nan(bits));
 }
 

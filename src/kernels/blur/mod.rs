@@ -113,7 +113,7 @@ pub fn in_working_space(
     if let Some((samples, _)) = unsigned(&grid.samples)? {
         return signed(in_working_space(&Grid { samples, ..*grid }, false, work)?);
     }
-    let space = WorkingSpace::of_means(linear, grid);
+    let space = WorkingSpace::for_averaging(linear, grid);
     Ok(space.to_stored(grid, std::borrow::Cow::Owned(work(&space.to_working(grid))?)))
 }
 

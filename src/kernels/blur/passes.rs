@@ -42,7 +42,7 @@ pub trait Composite {
     /// When the input breaks the rules of the kernel, and those of `run`.
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples>;
 
-    /// The combination, and the passes over the samples as f32, if a device can also combine their results.
+    /// How a device can combine the results, and the passes (over f32) that it combines; `None` if only the CPU can.
     fn on_device(&self, _grid: &Grid) -> Option<(Combination, Vec<Passes>)> {
         None
     }

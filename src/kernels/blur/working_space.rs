@@ -84,8 +84,8 @@ impl WorkingSpace {
         Self { format, premultiply, linear, full }
     }
 
-    /// The space of means of samples, in linear light if `linear`.
-    pub fn of_means(linear: bool, grid: &Grid) -> Self {
+    /// The space for weighted averages (resizing, unsharp mask), in linear light if `linear`.
+    pub fn for_averaging(linear: bool, grid: &Grid) -> Self {
         let (method, edge, axes) = (Method::Gaussian, Edge::Clamp, [Taps::NONE; 3]);
         Self::new(&Blur { method, axes, iterations: 1, edge, linear }, grid)
     }
@@ -159,7 +159,7 @@ impl WorkingSpace {
         floats
     }
 
-    /// The number of each u8 colour of opaque pixels.
+    /// Lookup table from u8 colours of opaque pixels to [`Format::U24`].
     fn opaque_u24(&self) -> [u32; 256] {
         std::array::from_fn(|v| match self.linear {
             true => (f64::from(FULL_U24) * to_linear(v as f64 / 255.0)).round() as u32,
@@ -167,7 +167,7 @@ impl WorkingSpace {
         })
     }
 
-    /// The conversion on a device; `None` for samples that this space keeps, and for those that only the CPU converts.
+    /// The conversion on a device; `None` if samples need no conversion, or if only the CPU can convert them.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.

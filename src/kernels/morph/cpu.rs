@@ -18,8 +18,7 @@ const GROUP: usize = 32;
 /// Bytes of intermediate values that stay in the innermost cache.
 const SCRATCH: usize = 1 << 15;
 
-/// The extrema of the samples under `element` around each sample, then those of these, and so on: maxima where `are_max`
-/// is true.
+/// Applies an erosion (`false`) or a dilation (`true`) by `element` for each entry of `are_max`, one after the other.
 ///
 /// # Errors
 /// When memory is exhausted.

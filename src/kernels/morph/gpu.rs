@@ -87,8 +87,8 @@ fn passes(element: &Element) -> Vec<Pass> {
     passes
 }
 
-/// The extrema of the samples under `element` around each sample, then those of these, and so on: maxima where `are_max`
-/// is true. `None` for samples of 64 bits, and if the element is too large for the device.
+/// Applies an erosion (`false`) or a dilation (`true`) by `element` for each entry of `are_max`, one after the other.
+/// `None` for samples of 64 bits, and if the element is too large for the device.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -108,7 +108,7 @@ pub fn extrema(
     in_blocks(context, samples, shape, (halo, morph.group()?), &morph)
 }
 
-/// As [`extrema`], of whole grids of the type `input` on the device.
+/// Like [`extrema`], for whole grids of type `input` in buffers of the device.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -169,10 +169,10 @@ impl<'a> GpuStep<'a> for Resident<'a> {
         let (mut source, mut previous, mut result) = (new()?, input, new()?);
         let [width, height, depth] = shape.dims.map(|dim| dim as u32);
         let mut first = 0;
-        let starts = self.are_max.iter().flat_map(|&is_max| {
+        let passes = self.are_max.iter().flat_map(|&is_max| {
             self.passes.iter().enumerate().map(move |(number, pass)| (is_max, number, pass))
         });
-        for (is_max, number, pass) in starts {
+        for (is_max, number, pass) in passes {
             if number == 0 {
                 // The input, or the result of the operation before.
                 std::mem::swap(&mut source, &mut previous);

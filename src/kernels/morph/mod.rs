@@ -77,7 +77,7 @@ impl Morph {
         Ok(Self { operation, element: Element { shape, radius } })
     }
 
-    /// Runs the operation by `extrema`, which erodes, and dilates where its second argument is true, one after the other.
+    /// Runs the operation. `extrema(samples, are_max)` applies a sequence of erosions (`false`) and dilations (`true`).
     fn apply(
         &self,
         grid: &Grid,
@@ -115,7 +115,7 @@ impl Morph {
     }
 }
 
-// Whether each of the extrema that an operation takes is a maximum.
+// The sequence of each operation: `false` erodes (minimum), `true` dilates (maximum).
 const ERODE: [bool; 1] = [false];
 const DILATE: [bool; 1] = [true];
 const OPEN: [bool; 2] = [false, true];

@@ -58,7 +58,7 @@ pub fn variants() -> Vec<Shader> {
     integers.chain(floats.map(|variant| specialised([F32, F32], false, variant))).collect()
 }
 
-/// A part of a block: positions along its axis, counted from its first ones.
+/// A part of a block: positions of input and output along its axis, counted from the start of the block.
 struct Part {
     input: Range<usize>,
     output: Range<usize>,
@@ -74,8 +74,8 @@ impl Part {
     }
 }
 
-/// The result of the passes of a block for `samples`, which the passes get in the space `space`. `None` if the device
-/// cannot compute it.
+/// Runs the passes of a block on `samples`, converted to `space` before the passes and back after them if it is given.
+/// `None` if the device cannot compute the result.
 pub fn run(
     context: &Context,
     passes: &[Pass],
@@ -117,7 +117,7 @@ pub fn run(
     Ok(Some(result))
 }
 
-/// The parts of a block, each of which fits the device; `None` if there are none.
+/// Divides a block into parts that fit the device; `None` if even a single position does not fit.
 fn parts(context: &Context, passes: &[Pass], block: &Block) -> Option<Vec<Part>> {
     let max = context.max_binding().min(BLOCK);
     let windows = passes.iter().find(|pass| pass.axis == block.axis);

@@ -1,4 +1,4 @@
-//! Combination of the results of passes on a GPU, on which samples stay from upload to readback.
+//! Combination of the results of passes on a GPU, without transfers between the passes.
 
 use super::{
     layout::Layout,
@@ -32,7 +32,8 @@ shader_struct! {
     }
 }
 
-/// The types that are combined on a device: products of their floats are exact in f64, and results have few values.
+/// The types that are combined on a device. Squares of f32 are exact in f64, and results have at most 65,536 values, so
+/// that a table of bounds can replace the rounded square root.
 const DTYPES: [Dtype; 4] = [Dtype::U8, Dtype::I8, Dtype::U16, Dtype::I16];
 
 /// The shaders for all types.
@@ -45,11 +46,11 @@ pub fn variants() -> Vec<Shader> {
 pub enum Combination {
     /// Root of the sum of squares.
     Root,
-    /// The sample, plus its difference to that of the pass, if it is larger than a threshold, times an amount.
+    /// Unsharp mask: `sample + amount * (sample - blurred)` where `|sample - blurred| > threshold`, else `sample`.
     Sharpen {
-        /// The factor.
+        /// Factor of the difference.
         amount: f64,
-        /// The threshold.
+        /// Largest difference that is ignored, in units of the samples.
         threshold: f64,
     },
 }
@@ -76,8 +77,8 @@ fn smallest_square(root: f64) -> f64 {
     square
 }
 
-/// Runs the passes of each plan over the samples as f32, and combines their results. `None` if the device cannot do so
-/// with the results of the CPU.
+/// Runs the passes of each plan over the samples as f32, and combines their results. `None` if the device would return
+/// other bits than the CPU, or if only blocks shorter than their halo fit on it.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -143,6 +144,6 @@ pub fn combine(
     };
     let mut result = Samples::zeros(dtype, grid.samples.len())?;
     let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());
-    blocks.map(buffers, [shape.channels * size; 2], run)?;
+    blocks.run_each(buffers, [shape.channels * size; 2], run)?;
     Ok(Some(result))
 }

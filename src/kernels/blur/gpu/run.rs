@@ -47,7 +47,7 @@ pub fn run<'d>(
 ) -> Result<Values<'d>> {
     // All passes for each block, unless blocks would be mostly halo. In that case pass by pass, each of which has a
     // halo along its own axis only.
-    let blocks = blocks(context, widest(plan), shape, edge, halo(plan));
+    let blocks = blocks(context, sample_bytes(plan), shape, edge, halo(plan));
     if let Some(blocks) = blocks.filter(|blocks| !blocks.are_mostly_halo()) {
         return run_blocks(context, plan, shape, edge, blocks, &values).map(Cow::Owned);
     }
@@ -55,12 +55,13 @@ pub fn run<'d>(
         let radius = pass.taps.radius;
         let halo = std::array::from_fn(|axis| if axis == pass.axis { radius } else { 0 });
         let plan = std::slice::from_ref(pass);
-        let blocks = self::blocks(context, widest(plan), shape, edge, halo).ok_or_else(|| {
-            Error::gpu(format_args!(
-                "{}: a blur of radius {radius} needs larger buffers than the device has",
-                context.info.name
-            ))
-        })?;
+        let blocks =
+            self::blocks(context, sample_bytes(plan), shape, edge, halo).ok_or_else(|| {
+                Error::gpu(format_args!(
+                    "{}: a blur of radius {radius} needs larger buffers than the device has",
+                    context.info.name
+                ))
+            })?;
         values = Cow::Owned(run_blocks(context, plan, shape, edge, blocks, &values)?);
     }
     Ok(values)
@@ -75,20 +76,20 @@ pub fn halo(plan: &[Pass]) -> [usize; 3] {
 
 /// Whether the device can run all passes over the whole grid at once.
 pub fn fits(context: &Context, plan: &[Pass], edge: Edge, shape: Shape) -> bool {
-    let blocks = blocks(context, widest(plan), shape, edge, halo(plan));
+    let blocks = blocks(context, sample_bytes(plan), shape, edge, halo(plan));
     let is_even = plan.iter().any(|pass| pass.taps.is_even);
     !is_even && blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
-/// Bytes of the largest samples before and after passes.
-fn widest(plan: &[Pass]) -> usize {
+/// Bytes of the largest sample type that the passes read or write.
+fn sample_bytes(plan: &[Pass]) -> usize {
     plan.iter().map(|pass| pass.from.size().max(pass.to.size())).max().unwrap_or(1)
 }
 
-/// Blocks that fit on the device with samples of up to `widest` bytes; `None` if not even one position with its halo fits.
+/// Blocks that fit on the device with samples of `sample_bytes` bytes; `None` if not even one position with its halo fits.
 pub fn blocks(
     context: &Context,
-    widest: usize,
+    sample_bytes: usize,
     shape: Shape,
     edge: Edge,
     halo: [usize; 3],
@@ -99,7 +100,7 @@ pub fn blocks(
         let row_groups = dims[0].div_ceil(512) as u64 * (dims[1] * dims[2]) as u64;
         // Along y and z each of a workgroup's 64 invocations computes at least four samples.
         let groups = row_groups.max(samples.div_ceil(64 * 4));
-        samples * widest as u64 <= context.max_binding()
+        samples * sample_bytes as u64 <= context.max_binding()
             && samples < 1 << 31
             && groups <= max * max / 2
     })
@@ -121,7 +122,7 @@ fn run_blocks(
     let sizes = [resident.from, resident.to()].map(|format| shape.channels * format.size());
     // The device applies the edge mode at the ends of a block as if they were those of the grid. That makes results wrong
     // only in the halo, which is dropped.
-    blocks.map((values.as_bytes(), result.as_bytes_mut()), sizes, |dims, from, to| {
+    blocks.run_each((values.as_bytes(), result.as_bytes_mut()), sizes, |dims, from, to| {
         resident.run(Shape { dims, ..shape }, from, to)
     })?;
     Ok(result)
@@ -223,7 +224,7 @@ impl<'a> Resident<'a> {
     }
 }
 
-/// Uploads samples of `size` bytes with the padding of their rows.
+/// Uploads samples (`size` bytes each) and pads each row to the pitch of `layout`.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -234,7 +235,7 @@ pub fn upload_rows(
     source: &[u8],
 ) -> Result<Buffer> {
     let bytes = (layout.padded().samples() * size) as u64;
-    let input = context.allocate("blur input", bytes.next_multiple_of(16))?;
+    let input = context.allocate("samples", bytes.next_multiple_of(16))?;
     let [row, pitch] = layout.rows().map(|samples| samples * size);
     if row == pitch {
         context.write(&input, 0, source)?;
@@ -248,7 +249,7 @@ pub fn upload_rows(
     Ok(input)
 }
 
-/// Reads results of `size` bytes without the padding of their rows.
+/// Reads results (`size` bytes each) and drops the padding of their rows.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.

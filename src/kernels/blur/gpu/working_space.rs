@@ -14,8 +14,8 @@ shader_struct! {
     }
 }
 
-/// The shader for pixels of `channels` channels; whether the last one is alpha, whether colours are multiplied by it, and
-/// whether they are in linear light.
+/// The shader for pixels of `channels` channels. `has_alpha`: the last one is alpha. `premultiply`: colours are multiplied
+/// by it. `linear`: colours are in linear light.
 fn specialised(channels: usize, [has_alpha, premultiply, linear]: [bool; 3]) -> Shader {
     let kinds = [("ALPHA", has_alpha), ("PREMULTIPLY", premultiply), ("LINEAR", linear)];
     SHADER.with(&[("CHANNELS", channels)]).with(&kinds)
@@ -34,13 +34,13 @@ pub fn variants() -> Vec<Shader> {
 #[derive(Debug)]
 pub struct DeviceSpace {
     shader: Shader,
-    /// The u32 of each opaque colour, and the byte of each linear light.
+    /// Lookup tables: from opaque 8-bit colours to working values, and from linear light (0 to 65535) to 8-bit sRGB.
     tables: [Buffer; 2],
 }
 
 impl DeviceSpace {
-    /// Uploads the tables of the conversion of pixels with `channels` channels: whether the last one is alpha, whether
-    /// colours are multiplied by it, and whether they are in linear light.
+    /// Uploads the lookup tables. `kind` is `[has_alpha, premultiply, linear]`: the last of `channels` channels is alpha,
+    /// colours are multiplied by it, and they are in linear light.
     pub(in super::super) fn new(
         context: &Context,
         channels: usize,

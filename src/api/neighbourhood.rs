@@ -71,8 +71,8 @@ impl GradientMagnitude {
         Self { sigma: None }
     }
 
-    /// Derivatives of a Gaussian with standard deviations along x, y and z of 0 to 500, per sample; with 0, there is no
-    /// derivative along an axis. For images, z is ignored.
+    /// Derivatives of a Gaussian. `sigma` are its standard deviations along x, y and z in samples, 0 to 500. An axis with 0
+    /// is left out. For images, z is ignored.
     pub fn gaussian(sigma: [f64; 3]) -> Self {
         Self { sigma: Some(sigma) }
     }
@@ -88,8 +88,7 @@ impl GradientMagnitude {
 
 filter!(GradientMagnitude => I::Of<<I::Sample as Sample>::Float>);
 
-/// Sharpens by an unsharp mask: each sample becomes itself plus the amount times its difference to a Gaussian blur. Alpha is
-/// kept.
+/// Sharpens by an unsharp mask: `sample + amount * (sample - blurred)`, with a Gaussian blur. Alpha is kept.
 ///
 /// ```
 /// use gpuproc::{Channels, Device, Image, UnsharpMask};
@@ -117,7 +116,7 @@ impl UnsharpMask {
         Self(Unsharp { amount, ..self.0 })
     }
 
-    /// Keeps samples whose difference is not larger than this, in units of the samples.
+    /// Keeps a sample unchanged if `|sample - blurred|` is at most `threshold`, in units of the samples.
     #[must_use]
     pub fn threshold(self, threshold: f64) -> Self {
         Self(Unsharp { threshold, ..self.0 })
