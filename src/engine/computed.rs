@@ -34,7 +34,7 @@ pub fn filtered_volume(
     let mut half = session.for_file(|| false);
     (half.progress, half.max_memory) = (Progress::new(true), session.max_memory / 2);
     let (block, spare) = cost.block(own.len(), half.max_memory).map_err(|needed| {
-        let what = format_args!("{}: a slice with the {} around it", file.source(), cost.halo());
+        let what = format_args!("{}: {}", file.source(), cost.least("slice"));
         session.exceeds_memory(what, needed.saturating_mul(2))
     })?;
     let placement = file.placement.as_ref().map(|own| filter.placement(own, file.dims));

@@ -237,7 +237,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
             return Err(Error::bad_input(format_args!("{fact}; {remedy}")));
         }
         None => cost.block(height, session.max_memory).map_err(|needed| {
-            let what = format_args!("{}: a row with the {} around it", job.source, cost.halo());
+            let what = format_args!("{}: {}", job.source, cost.least("row"));
             session.exceeds_memory(what, needed)
         })?,
     };

@@ -84,9 +84,13 @@ impl FilterCost {
         }
     }
 
-    /// Rows or slices on which a block depends, before and after it together.
-    pub fn halo(&self) -> u64 {
-        self.halo
+    /// A row or a slice, which `unit` names, and those that its result depends on, for messages.
+    pub fn least(&self, unit: &str) -> String {
+        match self.halo {
+            0 => format!("a {unit}"),
+            1 => format!("a {unit} with the one next to it"),
+            halo => format!("a {unit} with the {halo} around it"),
+        }
     }
 
     /// Bytes of all samples of the input, of the result, or of a grid between them, whichever is largest.

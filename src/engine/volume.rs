@@ -210,7 +210,7 @@ pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
 /// When a slice with the slices that it depends on takes more than the memory limit.
 pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<(usize, u64)> {
     cost.block(own, session.max_memory).map_err(|needed| {
-        let what = format_args!("{}: a slice with the {} around it", job.source, cost.halo());
+        let what = format_args!("{}: {}", job.source, cost.least("slice"));
         session.exceeds_memory(what, needed)
     })
 }

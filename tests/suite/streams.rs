@@ -292,3 +292,27 @@ fn accepts_a_byte_order_mark_before_text() {
     let line = "scan --inclusive n.txt --by-key keys.txt";
     assert_eq!(shell(folder.path(), line).stdout, b"3 4 2\n");
 }
+
+/// Otsu's threshold depends on all samples, which are read again for the mask.
+#[test]
+fn a_pipe_that_is_needed_twice_has_to_fit_into_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = Noise(12).bytes(64 * 64 * 100);
+    fs::write(folder.path().join("v_64x64x100_uint8.raw"), &bytes).unwrap();
+    let threshold = |input: &str, more: &str| {
+        let mut command = gpuproc();
+        let line = format!("threshold {input} --otsu {more} --device cpu");
+        command.current_dir(&folder).args(line.split_whitespace());
+        command
+    };
+    let shape = "--dims 64x64x100 --dtype uint8";
+    threshold("v_64x64x100_uint8.raw", "-o file.nrrd --max-memory 200k").assert().success();
+    let piped =
+        |more: &str| threshold("-", &format!("{shape} {more}")).write_stdin(&bytes[..]).assert();
+    piped("-o pipe.nrrd").success();
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(read("pipe.nrrd"), read("file.nrrd"));
+    let message = "error: standard input: a pipe can be read only once; raise --max-memory\n";
+    piped("-o small.nrrd --max-memory 200k").code(4).stderr(message);
+    assert!(!folder.path().join("small.nrrd").exists());
+}

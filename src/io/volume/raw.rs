@@ -30,7 +30,13 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let is_packed = packed_extension(source.path()).1;
     let pipe = opened.filter(|opened| !opened.can_reopen);
     let gzip = is_packed && pipe.as_ref().is_none_or(|opened| opened.gzip);
-    let pipe = pipe.map(|opened| PipeRest { input: opened.input, position: 0 });
+    let pipe = match pipe {
+        Some(opened) => Some(PipeRest { input: opened.input, position: 0 }),
+        None if source == Source::Stdin && source.size()?.is_none() => {
+            Some(PipeRest { input: source.open_at(0)?, position: 0 })
+        }
+        None => None,
+    };
     Ok(OpenedVolume { description, location: SampleLocation::HeaderFile { source, gzip }, pipe })
 }
 

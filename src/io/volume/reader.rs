@@ -17,7 +17,7 @@ use crate::{
     data::{grid::Grid, samples::Samples, volume::Dims},
     io::{Limits, reader::Reader},
     util::{
-        error::{Error, Result},
+        error::{Error, Hint, Result},
         memory,
         timings::Timings,
     },
@@ -86,10 +86,9 @@ impl VolumeFile {
         let pipe = self.pipe.as_ref().map(|pipe| {
             let pipe = pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
             pipe.ok_or_else(|| {
-                Error::bad_input(format_args!(
-                    "{}: a pipe can be read only once; use a file",
-                    self.source
-                ))
+                let source = &self.source;
+                let fact = format_args!("{source}: a pipe can be read only once");
+                Error::bad_input(fact).with_hint(Hint::Memory)
             })
         });
         let mut extent = self.extent().expect("checked before");
