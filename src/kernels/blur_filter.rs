@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, BlurByAxis, Edge, Method, Resident, Taps},
+    blur::{Blur, BlurByAxis, Edge, Format, Method, Resident, Taps},
     filter::{Filter, GpuStep, PreparedStep},
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
@@ -107,11 +107,18 @@ impl Filter for Blur {
 
     fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
         let GridType { shape, dtype } = input;
-        // Rows on the device have no padding then.
-        if dtype != Dtype::U8 || shape.channels != 1 || shape.dims[0] % 16 != 0 {
+        let format = match dtype {
+            Dtype::U8 => Format::U8,
+            Dtype::U16 => Format::U16,
+            Dtype::F32 => Format::F32,
+            _ => return Ok(None),
+        };
+        // Rows on the device have no padding then, and there is no alpha.
+        if shape.dims[0] % 16 != 0 || !matches!(shape.channels, 1 | 3) {
             return Ok(None);
         }
-        Ok(self.resident(context, shape)?.map(|resident| Box::new(resident) as _))
+        let resident = self.resident(context, format, shape)?;
+        Ok(resident.map(|resident| Box::new(resident) as _))
     }
 
     fn runs_on_jpeg(&self) -> bool {

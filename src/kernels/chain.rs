@@ -59,6 +59,20 @@ impl Chain {
         device.time(&name, run).map_err(|error| error.context(&name))
     }
 
+    /// Runs the steps from `number` on that a GPU can run one after another. Returns their number, at least two, and the
+    /// result of the last one.
+    fn run_on_gpu(
+        &self,
+        device: &Device,
+        number: usize,
+        grid: &Grid,
+    ) -> Result<Option<(usize, Samples)>> {
+        match device.may_be_gpu() && self.steps.len() > number + 1 {
+            true => device.run(&OnGpu(&self.steps[number..], self.number(number)), grid),
+            false => Ok(None),
+        }
+    }
+
     /// Types of the input of each step, and of the result.
     fn types(&self, input: GridType) -> Result<Vec<GridType>> {
         let mut types = vec![input];
@@ -222,9 +236,15 @@ impl Filter for Chain {
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let mut last = None::<Grid>;
-        for step in &self.steps {
-            last = Some(apply(&**step, device, last.as_ref().unwrap_or(input))?);
+        let shapes = self.shapes(input.shape());
+        let (mut number, mut last) = (0, None::<Grid>);
+        while let Some(step) = self.steps.get(number) {
+            let grid = last.as_ref().unwrap_or(input);
+            let (count, next) = match self.run_on_gpu(device, number, grid)? {
+                Some((count, samples)) => (count, result(grid, shapes[number + count], samples)),
+                None => (1, apply(&**step, device, grid)?),
+            };
+            (number, last) = (number + count, Some(next));
         }
         last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
@@ -236,10 +256,7 @@ impl Filter for Chain {
         let mut number = 0;
         while let Some(step) = self.steps.get(number) {
             let (grid, shape) = (last.as_ref().unwrap_or(input), shapes[number]);
-            let on_gpu = match device.may_be_gpu() && self.steps.len() > number + 1 {
-                true => device.run(&OnGpu(&self.steps[number..], self.number(number)), grid)?,
-                false => None,
-            };
+            let on_gpu = self.run_on_gpu(device, number, grid)?;
             let count = on_gpu.as_ref().map_or(1, |(count, _)| *count);
             let output = ranges[number + count].clone();
             let own = Block { axis, shape, input: held, output: output.clone() };

@@ -11,7 +11,7 @@ use crate::{
     gpu::Context,
     jpeg::{Frame, SparseCoefficients, forward},
     kernels::{
-        blur::Blur,
+        blur::{Blur, Format},
         jpeg::{Decode, Decoder, Encoder, JpegOutput},
     },
     util::error::Result,
@@ -60,7 +60,7 @@ impl JpegBlur {
         let frame = &input.frame;
         let shape = shape(input);
         let Some(decoder) = Decoder::new(context, frame)? else { return Ok(None) };
-        let Some(blur) = self.blur.resident(context, shape)? else { return Ok(None) };
+        let Some(blur) = self.blur.resident(context, Format::U8, shape)? else { return Ok(None) };
         let encoder = match &self.encode {
             Some(frame) => match Encoder::new(context, frame)? {
                 Some(encoder) => Some(encoder),

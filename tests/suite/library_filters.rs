@@ -10,7 +10,7 @@ use std::{
 
 use gpuproc::{
     Blur, Chain, Channels, Device, Edge, ErrorKind, Filter, GradientMagnitude, Histogram,
-    Hysteresis, Image, Label, LocalThreshold, Median, Morph, MorphOperation, Resize, Size,
+    Hysteresis, Image, Label, LocalThreshold, Median, Morph, MorphOperation, Resize, Sample, Size,
     Threshold, UnsharpMask, Volume, channel_statistics,
 };
 
@@ -164,6 +164,29 @@ fn chains_equal_their_steps_and_results_go_into_given_memory() {
         assert_eq!(error.to_string(), "expected an output of 2700 samples, found 2699");
         assert_eq!(output, expected.samples());
     }
+}
+
+/// Colours, 16 bits and floats stay on a GPU between the steps of a chain.
+#[test]
+fn chains_of_all_types_equal_their_steps() {
+    fn check<T: Sample>(samples: Vec<T>)
+    where
+        Image<T>: PartialEq + std::fmt::Debug,
+    {
+        let image = Image::new(32, 9, Channels::Rgb, samples).unwrap();
+        for device in devices() {
+            let (blur, median) =
+                (Blur::gaussian(1.5).edge(Edge::Constant(70.4)), Median::new([1; 3]));
+            let open = Morph::new(MorphOperation::Open, [1, 0, 0]);
+            let soft = median.run(&device, &blur.run(&device, &image).unwrap()).unwrap();
+            let expected = open.run(&device, &soft).unwrap();
+            assert_eq!(Chain::new(blur, median).then(open).run(&device, &image).unwrap(), expected);
+        }
+    }
+    let bytes = Noise(9).bytes(32 * 9 * 3);
+    check(bytes.iter().map(|&value| u16::from(value) * 257).collect());
+    check(bytes.iter().map(|&value| f32::from(value) / 8.0).collect());
+    check(bytes);
 }
 
 #[test]

@@ -37,21 +37,29 @@ use crate::{
 };
 
 impl Blur {
-    /// Prepares the blur of u8 samples without alpha that stay on `context`. `None` if they do not fit on the device as
-    /// a whole, in linear light, and for [the identity](Blur::is_identity).
+    /// Prepares the blur of samples without alpha that stay on `context`. `None` if they do not fit on the device as a
+    /// whole, if results differ from those of the CPU, in linear light, and for [the identity](Blur::is_identity).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-    pub fn resident<'c>(&self, context: &'c Context, shape: Shape) -> Result<Option<Resident<'c>>> {
+    pub fn resident<'c>(
+        &self,
+        context: &'c Context,
+        format: Format,
+        shape: Shape,
+    ) -> Result<Option<Resident<'c>>> {
         if self.linear || self.is_identity() {
             return Ok(None);
         }
-        let fill = match self.edge {
-            Edge::Constant(value) => value.round().clamp(0.0, 255.0),
+        let fill = match (self.edge, format) {
+            (Edge::Constant(value), Format::U8) => value.round().clamp(0.0, 255.0),
+            (Edge::Constant(value), Format::U16) => value.round().clamp(0.0, 65535.0),
+            (Edge::Constant(value), _) => value,
             _ => 0.0,
         };
-        let plan = self.plan(Format::U8, [fill; 4]);
-        match gpu::fits(context, &plan, self.edge, shape) {
+        let plan = self.plan(format, [fill; 4]);
+        let fits = gpu::fits(context, &plan, self.edge, shape);
+        match fits && gpu::agrees_with_cpu(context, &plan)? {
             true => Resident::new(context, &plan, shape, self.edge).map(Some),
             false => Ok(None),
         }
