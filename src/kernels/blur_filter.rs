@@ -113,7 +113,7 @@ impl Filter for Blur {
             Dtype::F32 => Format::F32,
             _ => return Ok(None),
         };
-        // Rows on the device have no padding then, and there is no alpha.
+        // A step works on rows without padding, and without alpha.
         if shape.dims[0] % 16 != 0 || !matches!(shape.channels, 1 | 3) {
             return Ok(None);
         }
