@@ -42,7 +42,7 @@ impl Taps {
 
     /// A box of `size` equal taps. As in SciPy, a box of even size begins `size` / 2 samples before the centre.
     pub fn box_of_size(size: usize) -> Self {
-        Self { radius: size / 2, is_even: size % 2 == 0, ..Self::NONE }
+        Self { radius: size / 2, is_even: size.is_multiple_of(2), ..Self::NONE }
     }
 
     /// Number of taps: 2 `radius` + 1, or 2 `radius` if that is even.
