@@ -63,6 +63,7 @@
 //! | [`Sort`] | sorted numbers, or the indices that sort them |
 //! | [`MarchingCubes`], [`mesh()`], [`LabelMeshes`] | surfaces of volumes |
 //! | [`Mesh::simplify`], [`Mesh::smooth`] | smaller and smoother surfaces |
+//! | [`read`], [`write`], [`Mesh::read`], [`Mesh::write`] | files, with the feature `files` |
 //!
 //! The first ten are for images and volumes of any [`Sample`] type. [`Device::on_progress`] reports progress and cancels
 //! calls.
@@ -85,8 +86,15 @@
 //! together with other programs.
 //!
 //! # Features
-//! The feature `cli`, on by default, is the program `gpuproc` with all it needs: the command line and the formats
-//! of images, volumes, arrays and meshes. As a library, gpuproc does without: `default-features = false`.
+//! | feature | adds |
+//! |---|---|
+//! | `files` | [`read`] and [`write`]: the formats of images, volumes and meshes |
+//! | `cli`, on by default | `files`, and the program `gpuproc` |
+//! | `webp-lossy`, on by default | WebP with loss |
+//! | `http`, `jxl`, `jpeg2000` | OME-Zarr at web addresses, JPEG XL, JPEG 2000 in DICOM |
+//!
+//! As a library, gpuproc does without the program: `default-features = false`, and `features = ["files"]` if it reads or
+//! writes files.
 //!
 //! # Inside
 //! Modules that are not on this page are hidden and may change with any version. From the top, each floor uses only
@@ -134,7 +142,7 @@ pub mod engine;
 #[doc(hidden)]
 pub mod gpu;
 pub mod guide;
-#[cfg(feature = "cli")]
+#[cfg(feature = "files")]
 #[doc(hidden)]
 pub mod io;
 #[doc(hidden)]
@@ -152,6 +160,10 @@ pub use api::{
     Number, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, UnsharpMask, Volume,
     auto_levels, channel_statistics, equalize, histogram, mesh, statistics, summed_area_table,
 };
+#[cfg(feature = "files")]
+pub use api::{Content, ReadOptions, WriteOptions, read, write};
+#[cfg(feature = "files")]
+pub use data::dtype::Dtype as SampleType;
 pub use kernels::{
     blur::Edge,
     histogram::Statistics,

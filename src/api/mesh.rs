@@ -149,6 +149,13 @@ impl Mesh {
     }
 
     fn changed(self, change: impl FnOnce(&mut Surface) -> Result<()>) -> Result<Self> {
+        let mut surface = self.into_surface()?;
+        memory::catch(|| change(&mut surface))?;
+        Ok(surface.into())
+    }
+
+    /// The mesh as a surface, if its triangles and normals are those of its vertices.
+    pub(super) fn into_surface(self) -> Result<Surface> {
         let count = self.positions.len();
         if self.triangles.iter().flatten().any(|&vertex| vertex as usize >= count)
             || !(self.normals.is_empty() || self.normals.len() == count)
@@ -156,10 +163,7 @@ impl Mesh {
             return Err(Error::bad_input("a triangle or a normal belongs to no vertex"));
         }
         let Self { positions, normals, triangles, nan_cells } = self;
-        let mut surface =
-            Surface { positions, normals, triangles, nan_cells, ..Surface::default() };
-        memory::catch(|| change(&mut surface))?;
-        Ok(surface.into())
+        Ok(Surface { positions, normals, triangles, nan_cells, ..Surface::default() })
     }
 }
 

@@ -6,9 +6,13 @@ mod filter;
 mod filters;
 mod histogram;
 mod image;
+#[cfg(feature = "files")]
+mod input;
 mod mesh;
 mod neighbourhood;
 mod numbers;
+#[cfg(feature = "files")]
+mod output;
 mod raster;
 mod sample;
 mod threshold;
@@ -20,9 +24,15 @@ pub use filter::{Chain, Filter};
 pub use filters::{Label, Morph, Projection, Resize, auto_levels, equalize};
 pub use histogram::{Counts, Histogram, channel_statistics, histogram, statistics};
 pub use image::{Channels, Image};
+#[cfg(feature = "files")]
+pub use input::{Content, ReadOptions, read};
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};
 pub use neighbourhood::{GradientMagnitude, Median, UnsharpMask};
 pub use numbers::{Scan, Sort, summed_area_table};
+#[cfg(feature = "python")]
+pub(crate) use output::writes_volume;
+#[cfg(feature = "files")]
+pub use output::{WriteOptions, write};
 pub use raster::Raster;
 pub use sample::{Number, Sample};
 pub use threshold::{Hysteresis, LocalThreshold, Threshold};

@@ -21,7 +21,7 @@ use crate::{
     io::{
         Sink, Source, UnfinishedFolder, already_exists, losses,
         shared_output::SharedOutput,
-        volume::{Layout, Pyramid, PyramidWriter, VolumeFile, is_zarr},
+        volume::{Layout, Pyramid, PyramidWriter, VolumeFile, check_store_path, is_zarr},
     },
     util::error::{Error, Result},
 };
@@ -34,7 +34,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let Sink::File(path) = &job.sink else {
         return Err(Error::usage("Zarr needs a folder as output, not standard output"));
     };
-    check_path(path)?;
+    check_store_path(path)?;
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
     let labelled = labelled(job, &file, session)?;
@@ -59,18 +59,6 @@ fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
     let is_store = job.source.path().is_some_and(is_zarr);
     let volume = layout.volume.or(is_store.then_some(number));
     VolumeFile::describe(&job.source, &Layout { volume, ..layout.clone() })
-}
-
-/// Refuses to replace a file or folder that is not a Zarr store.
-fn check_path(path: &Path) -> Result<()> {
-    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    match fs::symlink_metadata(path) {
-        Ok(_) if !is_zarr(path) && !is_empty() => Err(Error::usage(format_args!(
-            "refusing to overwrite {}: it exists and is not a Zarr store",
-            path.display()
-        ))),
-        _ => Ok(()),
-    }
 }
 
 struct Task<'a> {

@@ -6,9 +6,12 @@ pub mod image;
 pub mod losses;
 pub mod marker;
 pub mod mesh;
+#[cfg(feature = "cli")]
 pub mod page;
 pub mod parallel_file;
+#[cfg(feature = "cli")]
 pub mod part_file;
+#[cfg(feature = "cli")]
 pub mod plot;
 pub mod reader;
 pub mod shared_output;

@@ -15,7 +15,7 @@ pub(crate) mod cache;
 pub mod error;
 pub mod memory;
 pub mod parallel;
-#[cfg(feature = "cli")]
+#[cfg(feature = "files")]
 pub(crate) mod program;
 pub mod simd;
 #[cfg(feature = "cli")]

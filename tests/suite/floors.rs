@@ -42,18 +42,18 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 2_241),
+    ("api", 2_835),
     ("cli", 1_361),
     ("commands", 14_549),
     ("data", 3_500),
     ("device", 820),
-    ("engine", 3_860),
+    ("engine", 3_848),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 31_221),
+    ("io", 31_242),
     ("jpeg", 3_916),
     ("kernels", 28_276),
-    ("python", 3_037),
+    ("python", 2_930),
     ("util", 1_382),
 ];
 

@@ -49,6 +49,7 @@ mod label;
 mod label_reference;
 mod labels;
 mod library;
+mod library_files;
 mod library_filters;
 mod local_threshold;
 mod median;

@@ -40,6 +40,6 @@ pub use slices::names::{folder_or_pattern, folders_in, is_multi_file};
 pub use slices::stack::Slices;
 pub use write::{VolumeFormat, VolumeTarget, VolumeWriter};
 pub use zarr::{
-    Pyramid, PyramidOptions, PyramidWriter, address_state, is_address, is_store as is_zarr,
-    is_zarr_path,
+    Pyramid, PyramidOptions, PyramidWriter, address_state, check_store_path, is_address,
+    is_store as is_zarr, is_zarr_path,
 };

@@ -80,6 +80,21 @@ pub fn is_zarr_path(sink: &Sink) -> bool {
     sink.extension() == "zarr"
 }
 
+/// Refuses to replace a file or folder that is not a Zarr store.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) when it exists and is neither a store nor an empty folder.
+pub fn check_store_path(path: &Path) -> Result<()> {
+    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    match fs::symlink_metadata(path) {
+        Ok(_) if !is_store(path) && !is_empty() => Err(Error::usage(format_args!(
+            "refusing to overwrite {}: it exists and is not a Zarr store",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 impl Pyramid {
     /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes.
     /// `path` is the input's.
