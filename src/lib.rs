@@ -48,13 +48,13 @@
 //! |---|---|
 //! | [`Blur`] | Gaussian or box blur |
 //! | [`Median`] | median or percentile of the samples around each sample |
-//! | [`UnsharpMask`] | sharpened by an unsharp mask |
+//! | [`UnsharpMask`] | sharpened image |
 //! | [`GradientMagnitude`] | strength of edges |
-//! | [`Morph`] | erosion, dilation and what is made of them |
-//! | [`Resize`] | another size |
+//! | [`Morph`] | erosion, dilation, opening, closing, gradient, top-hat |
+//! | [`Resize`] | resampled to another size |
 //! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
 //! | [`Threshold`], [`LocalThreshold`], [`Hysteresis`] | masks and classes |
-//! | [`Label`] | numbers of connected components |
+//! | [`Label`] | labels of connected components |
 //! | [`Chain`] | filters one after another |
 //! | [`equalize`], [`auto_levels`] | contrast by the histogram |
 //! | [`Histogram`], [`histogram()`] | counts of samples, channels or luminance |
@@ -65,19 +65,19 @@
 //! | [`Mesh::simplify`], [`Mesh::smooth`] | smaller and smoother surfaces |
 //! | [`read`], [`write`], [`Mesh::read`], [`Mesh::write`] | files, with the feature `files` |
 //!
-//! The first ten are for images and volumes of any [`Sample`] type. [`Device::on_progress`] reports progress and cancels
-//! calls.
+//! The operations down to [`Chain`] are for images and volumes of any [`Sample`] type. [`Device::on_progress`] reports
+//! progress and cancels calls.
 //!
 //! # Samples, errors, messages
 //! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an image of the
 //! `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of `ndarray` in standard
-//! order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs more memory than there is;
-//! no input makes these functions panic. Other layouts are copied by [`Image::from_strided`] and [`Volume::from_strided`].
+//! order with the axes z, y, x. [`Image::from_strided`] and [`Volume::from_strided`] copy other layouts. Whatever goes wrong
+//! is an [`Error`], also when a job needs more memory than there is; no input makes these functions panic.
 //!
 //! gpuproc prints nothing: messages go to the [`log`](https://docs.rs/log) crate. On Linux, Mesa's Vulkan drivers may print
-//! `XDG_RUNTIME_DIR is invalid` when a device is opened: their layer `device_select` asks a display server. With
-//! `NODEVICE_SELECT=1` in the environment, it does not. The program sets that; a library cannot safely change the
-//! environment of its process.
+//! `XDG_RUNTIME_DIR is invalid` when a device is opened, because their layer `device_select` contacts a display server. Set
+//! `NODEVICE_SELECT=1` in the environment to avoid this. The command `gpuproc` sets it for itself; a library cannot safely
+//! change the environment of its process.
 //!
 //! Unoptimised builds are slow: put `opt-level = 3` under `[profile.dev.package.gpuproc]` in your `Cargo.toml`.
 //!

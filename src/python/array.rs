@@ -72,7 +72,7 @@ pub(super) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
 }
 
 /// Booleans as u8, other arrays unchanged.
-pub(super) fn plain_bytes<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn bool_as_u8<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if image.is_instance_of::<Recorder>() {
         return Ok(image.clone());
     }

@@ -3,14 +3,14 @@
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    array::{Array, plain_bytes},
+    array::{Array, bool_as_u8},
     device::Device,
     filters::Call,
     recorder::Recorder,
 };
 use crate::kernels::chain::Chain;
 
-/// Filters one after another, without arrays in between.
+/// Filters one after another, without intermediate arrays.
 ///
 /// Parameters
 /// ----------
@@ -48,7 +48,7 @@ pub(super) fn chain<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = &plain_bytes(image)?;
+    let image = &bool_as_u8(image)?;
     let axes = Array::new(image, channel_axis)?.layout.axes;
     let recorder = Bound::new(image.py(), Recorder::new(axes))?;
     for step in steps {

@@ -4,7 +4,7 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    array::{as_array, axis_index, plain_bytes, stored},
+    array::{as_array, axis_index, bool_as_u8, stored},
     device::Device,
     filters::{Call, PerAxis},
 };
@@ -361,7 +361,7 @@ pub(super) fn label<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = &plain_bytes(image)?;
+    let image = &bool_as_u8(image)?;
     Call { image, channel_axis: None, out, device }.run(|axes| {
         let reach = connectivity.unwrap_or(axes);
         if !(1..=axes).contains(&reach) {

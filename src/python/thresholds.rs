@@ -5,7 +5,7 @@ use pyo3::{
 };
 
 use super::{
-    array::{Array, numpy, plain_bytes, stored},
+    array::{Array, bool_as_u8, numpy, stored},
     device::{Device, device_for},
     error::exception,
     filters::{Call, PerAxis},
@@ -85,7 +85,7 @@ pub(super) fn threshold<'py>(
     if is_mask {
         return mask((image, out, device), filter);
     }
-    let image = &plain_bytes(image)?;
+    let image = &bool_as_u8(image)?;
     let call = Call { image, channel_axis: None, out: if is_binary { None } else { out }, device };
     let classes = call.run(|_| Ok(filter))?;
     if !is_binary || classes.is(image) {
@@ -104,7 +104,7 @@ fn mask<'py, F: Filter + 'static>(
     (image, out, device): Arguments<'_, 'py>,
     filter: F,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = &plain_bytes(image)?;
+    let image = &bool_as_u8(image)?;
     if image.is_instance_of::<Recorder>() {
         return Call { image, channel_axis: None, out, device }.run(|_| Ok(filter));
     }
@@ -112,7 +112,7 @@ fn mask<'py, F: Filter + 'static>(
     stored(numpy(classes.py())?.call_method1("not_equal", (classes, 0))?, out)
 }
 
-/// Samples above a threshold that follows the brightness around each of them.
+/// Local (adaptive) threshold: compares each sample with a threshold that is computed from the samples around it.
 ///
 /// Parameters
 /// ----------
@@ -121,8 +121,8 @@ fn mask<'py, F: Filter + 'static>(
 /// block_size : int or sequence of int, default 3
 ///     Width of the window in samples, an odd number, for all axes or for each axis.
 /// method : {"gaussian", "mean", "sauvola"}, default "gaussian"
-///     The threshold is the mean with the weights of a Gaussian of standard deviation (block_size - 1) / 6, the mean m, or
-///     m (1 + k (s / r - 1)) with the standard deviation s of the window.
+///     The threshold. "gaussian": mean weighted by a Gaussian of standard deviation (block_size - 1) / 6. "mean": mean of the
+///     window. "sauvola": m (1 + k (s / r - 1)), with the mean m and the standard deviation s of the window.
 /// offset : float, default 0.0
 ///     Number that is subtracted from the mean. Sauvola's threshold has none.
 /// k : float, default 0.2
@@ -173,7 +173,7 @@ pub(super) fn local_threshold<'py>(
     if !(offset.is_finite() && k.is_finite() && r.is_none_or(|r| r.is_finite() && r > 0.0)) {
         return Err(PyValueError::new_err("expected a finite offset and k, and r above 0"));
     }
-    let image = &plain_bytes(image)?;
+    let image = &bool_as_u8(image)?;
     let axes = match image.cast::<Recorder>() {
         Ok(recorder) => recorder.get().axes,
         Err(_) => Array::new(image, None)?.layout.axes,
@@ -190,7 +190,7 @@ pub(super) fn local_threshold<'py>(
     mask((image, out, device), LocalThreshold { method, radius, sigma, offset, k, range: r })
 }
 
-/// Samples above a low threshold that are connected to one above a high threshold.
+/// Hysteresis threshold: samples above a low threshold that are connected to a sample above a high threshold.
 ///
 /// Parameters
 /// ----------
@@ -206,7 +206,8 @@ pub(super) fn local_threshold<'py>(
 /// Returns
 /// -------
 /// ndarray of bool
-///     As in scikit-image, samples with a common side are connected.
+///     True for samples above `low` that are connected to a sample above `high`. As in scikit-image, pixels are connected
+///     if they share an edge, voxels if they share a face.
 ///
 /// Examples
 /// --------
@@ -223,9 +224,7 @@ pub(super) fn apply_hysteresis_threshold<'py>(
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if low.is_nan() || high.is_nan() || low > high {
-        return Err(PyValueError::new_err(format!(
-            "low is {low}, expected a number that is at most high, {high}"
-        )));
+        return Err(PyValueError::new_err(format!("low is {low}, expected at most high ({high})")));
     }
     mask((image, out, device), Hysteresis::new([low, high]))
 }
