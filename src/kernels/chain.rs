@@ -37,21 +37,21 @@ impl Chain {
         }
     }
 
-    /// The number of a step in the whole chain, from 1 on.
-    fn number(&self, step: usize) -> usize {
-        self.before.unwrap_or(0) + step + 1
+    /// The number of the step at `index` in messages, which count the steps of the whole chain from 1.
+    fn display_number(&self, index: usize) -> usize {
+        self.before.unwrap_or(0) + index + 1
     }
 
-    /// The results of `block` of the step `number`.
+    /// The results of `block` of the step at `index`.
     fn run_step(
         &self,
         device: &Device,
-        number: usize,
+        index: usize,
         grid: &Grid,
         block: &Block,
     ) -> Result<Samples> {
-        let step = &self.steps[number];
-        let name = format!("step {}: {}", self.number(number), step.name());
+        let step = &self.steps[index];
+        let name = format!("step {}: {}", self.display_number(index), step.name());
         let run = || match step.is_identity() {
             true => grid.samples.copy(),
             false => step.run_block(device, grid, block),
@@ -59,16 +59,16 @@ impl Chain {
         device.time(&name, run).map_err(|error| error.context(&name))
     }
 
-    /// Runs the steps from `number` on that a GPU can run one after another. Returns their number, at least two, and the
-    /// result of the last one.
+    /// Runs the steps from `index` on in one batch, as far as the GPU can run them. Returns how many it ran, at least two,
+    /// and the result of the last one.
     fn run_on_gpu(
         &self,
         device: &Device,
-        number: usize,
+        index: usize,
         grid: &Grid,
     ) -> Result<Option<(usize, Samples)>> {
-        match device.may_be_gpu() && self.steps.len() > number + 1 {
-            true => device.run(&OnGpu(&self.steps[number..], self.number(number)), grid),
+        match device.may_be_gpu() && self.steps.len() > index + 1 {
+            true => device.run(&OnGpu(&self.steps[index..], self.display_number(index)), grid),
             false => Ok(None),
         }
     }
@@ -110,12 +110,12 @@ impl Chain {
     }
 }
 
-/// Steps of a chain, as many as can run on a GPU one after another, and the number of the first one.
+/// Remaining steps of a chain, and the number of the first. Runs the leading steps with a [`GpuStep`] in one batch.
 struct OnGpu<'a>(&'a [Arc<dyn Filter>], usize);
 
 impl Kernel for OnGpu<'_> {
     type In = Grid;
-    /// The number of steps, at least two, and the result of the last one.
+    /// How many steps ran, at least two, and the result of the last one.
     type Out = Option<(usize, Samples)>;
     const NAME: &'static str = "chain";
 
@@ -237,14 +237,14 @@ impl Filter for Chain {
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         let shapes = self.shapes(input.shape());
-        let (mut number, mut last) = (0, None::<Grid>);
-        while let Some(step) = self.steps.get(number) {
+        let (mut index, mut last) = (0, None::<Grid>);
+        while let Some(step) = self.steps.get(index) {
             let grid = last.as_ref().unwrap_or(input);
-            let (count, next) = match self.run_on_gpu(device, number, grid)? {
-                Some((count, samples)) => (count, result(grid, shapes[number + count], samples)),
+            let (count, next) = match self.run_on_gpu(device, index, grid)? {
+                Some((count, samples)) => (count, result(grid, shapes[index + count], samples)),
                 None => (1, apply(&**step, device, grid)?),
             };
-            (number, last) = (number + count, Some(next));
+            (index, last) = (index + count, Some(next));
         }
         last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
@@ -253,24 +253,24 @@ impl Filter for Chain {
         let (axis, shapes) = (block.axis, self.shapes(block.shape));
         let ranges = self.ranges(axis, &block.output, &shapes);
         let (mut held, mut last) = (block.input.clone(), None::<Grid>);
-        let mut number = 0;
-        while let Some(step) = self.steps.get(number) {
-            let (grid, shape) = (last.as_ref().unwrap_or(input), shapes[number]);
-            let on_gpu = self.run_on_gpu(device, number, grid)?;
+        let mut index = 0;
+        while let Some(step) = self.steps.get(index) {
+            let (grid, shape) = (last.as_ref().unwrap_or(input), shapes[index]);
+            let on_gpu = self.run_on_gpu(device, index, grid)?;
             let count = on_gpu.as_ref().map_or(1, |(count, _)| *count);
-            let output = ranges[number + count].clone();
+            let output = ranges[index + count].clone();
             let own = Block { axis, shape, input: held, output: output.clone() };
             let mut samples = match on_gpu {
                 Some((_, samples)) => samples,
-                None => self.run_step(device, number, grid, &own)?,
+                None => self.run_step(device, index, grid, &own)?,
             };
             if step.input_range(axis, &output, shape).is_none() {
                 let row = samples.len() / own.input.len().max(1);
                 let first = output.start - own.input.start;
                 samples.keep(first * row..(first + output.len()) * row)?;
             }
-            number += count;
-            let mut shape = shapes[number];
+            index += count;
+            let mut shape = shapes[index];
             shape.dims[axis] = output.len();
             (held, last) = (output, Some(result(grid, shape, samples)));
         }

@@ -62,7 +62,7 @@ pub trait GpuStep<'c> {
     fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer>;
 }
 
-/// A filter for a GPU; `None` if it is computed from memory.
+/// The [`GpuStep`] of a filter; `None` if the GPU cannot compute the filter.
 pub type PreparedStep<'c> = Result<Option<Box<dyn GpuStep<'c> + 'c>>>;
 
 /// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
