@@ -63,7 +63,7 @@
 //! | [`Sort`] | sorted numbers, or the indices that sort them |
 //! | [`MarchingCubes`], [`mesh()`], [`LabelMeshes`] | surfaces of volumes |
 //! | [`Mesh::simplify`], [`Mesh::smooth`] | smaller and smoother surfaces |
-//! | [`read`], [`write`], [`Mesh::read`], [`Mesh::write`] | files, with the feature `files` |
+//! | [`read`], [`write()`], [`Mesh::read`], [`Mesh::write`] | files, with the feature `files` |
 //!
 //! The operations down to [`Chain`] are for images and volumes of any [`Sample`] type. [`Device::on_progress`] reports
 //! progress and cancels calls.
@@ -88,7 +88,7 @@
 //! # Features
 //! | feature | adds |
 //! |---|---|
-//! | `files` | [`read`] and [`write`]: the formats of images, volumes and meshes |
+//! | `files` | [`read`] and [`write()`]: the formats of images, volumes and meshes |
 //! | `cli`, on by default | `files`, and the program `gpuproc` |
 //! | `webp-lossy`, on by default | WebP with loss |
 //! | `http`, `jxl`, `jpeg2000` | OME-Zarr at web addresses, JPEG XL, JPEG 2000 in DICOM |
