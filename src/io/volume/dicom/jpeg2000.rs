@@ -4,7 +4,7 @@
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
 use super::pixel_format::PixelFormat;
-use crate::io::{image::caught, volume::header::BoxError};
+use crate::io::{image::catch_panic, volume::header::BoxError};
 
 /// Decodes `compressed` into samples of `format`, in the machine's byte order.
 ///
@@ -13,7 +13,7 @@ use crate::io::{image::caught, volume::header::BoxError};
 pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
     let settings =
         DecodeSettings { resolve_palette_indices: false, strict: true, target_resolution: None };
-    let image = caught(|| Ok(Image::new(compressed, &settings)?))?;
+    let image = catch_panic(|| Ok(Image::new(compressed, &settings)?))?;
     let size = [image.width() as usize, image.height() as usize];
     if size != [format.columns, format.rows] || format.allocated > 16 {
         return Err(format!(
@@ -23,7 +23,7 @@ pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Res
         .into());
     }
     let mut context = DecoderContext::default();
-    let decoded = caught(|| Ok(image.decode(&mut context)?))?;
+    let decoded = catch_panic(|| Ok(image.decode(&mut context)?))?;
     let components = decoded.components();
     let pixels = format.rows * format.columns;
     let fits = components.iter().all(|component| {
