@@ -205,7 +205,7 @@ impl ReadOptions {
         Self { layout: Layout { level: Some(level), ..self.layout }, ..self }
     }
 
-    /// Refuses files whose bytes or samples take more than `bytes` bytes of memory. Set this for files of strangers.
+    /// Refuses files whose bytes or samples take more than `bytes` bytes of memory. Set this for untrusted files.
     #[must_use]
     pub fn max_bytes(self, bytes: u64) -> Self {
         Self { max_bytes: Some(bytes), ..self }

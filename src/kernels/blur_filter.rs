@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     blur::{Blur, BlurByAxis, Edge, Format, Method, Resident, Taps},
-    filter::{Filter, GpuStep, PreparedStep},
+    filter::{Filter, GpuStep, GpuStepResult},
     jpeg::JpegOutput,
     jpeg_blur::JpegBlur,
 };
@@ -105,7 +105,7 @@ impl Filter for Blur {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
         let GridType { shape, dtype } = input;
         let format = match dtype {
             Dtype::U8 => Format::U8,

@@ -63,7 +63,7 @@ pub trait GpuStep<'c> {
 }
 
 /// The [`GpuStep`] of a filter; `None` if the GPU cannot compute the filter.
-pub type PreparedStep<'c> = Result<Option<Box<dyn GpuStep<'c> + 'c>>>;
+pub type GpuStepResult<'c> = Result<Option<Box<dyn GpuStep<'c> + 'c>>>;
 
 /// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
@@ -191,7 +191,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of the device.
-    fn on_gpu<'c>(&self, _context: &'c Context, _input: GridType) -> PreparedStep<'c> {
+    fn on_gpu<'c>(&self, _context: &'c Context, _input: GridType) -> GpuStepResult<'c> {
         Ok(None)
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    filter::{Filter, GpuStep, Pass, PreparedStep},
+    filter::{Filter, GpuStep, GpuStepResult, Pass},
     histogram::{Luma, type_range},
     otsu::{Otsu, extremes},
     pointwise::{map_words, specialisations, specialised},
@@ -244,7 +244,7 @@ impl Filter for Classify {
         Ok(classes)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
         let GridType { shape, dtype } = input;
         // Until two classes have been found, samples are read back for the warning about a mask of one value.
         let differs = self.uniform.lock().unwrap_or_else(PoisonError::into_inner).is_none();

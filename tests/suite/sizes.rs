@@ -145,7 +145,7 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
 fn commands_on_volumes_of_any_size_agree_on_all_devices() {
     let folder = tempfile::tempdir().unwrap();
     let mut lines = Vec::new();
-    for [x, y, z] in [[1, 1, 1], [1, 1, 2], [3, 1, 1], [2, 2, 2], [3, 5, 2], [9, 4, 5]] {
+    for [x, y, z] in [[1, 1, 1], [1, 1, 2], [3, 1, 1], [3, 5, 2], [9, 4, 5]] {
         let noise = Noise(x * y * z).bytes((x * y * z) as usize);
         let wide: Vec<u16> = noise.iter().map(|&value| u16::from(value) * 200).collect();
         let labels: Vec<u8> = noise.iter().map(|&value| value % 3).collect();

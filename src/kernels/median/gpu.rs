@@ -10,7 +10,7 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     kernels::{
         device_blocks::{fits, in_blocks},
-        filter::{GpuStep, PreparedStep},
+        filter::{GpuStep, GpuStepResult},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -60,7 +60,7 @@ pub fn select(
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
-pub fn on_gpu<'c>(context: &'c Context, input: GridType, window: &Window) -> PreparedStep<'c> {
+pub fn on_gpu<'c>(context: &'c Context, input: GridType, window: &Window) -> GpuStepResult<'c> {
     let Some(step) = Percentile::new(context, input.dtype, window) else { return Ok(None) };
     let fits = fits(context, input.bytes(), step.group()?);
     Ok(fits.then(|| Box::new(step) as _))

@@ -13,7 +13,7 @@ pub use window::Window;
 use serde_json::{Value, json};
 
 use super::{
-    filter::{Filter, PreparedStep},
+    filter::{Filter, GpuStepResult},
     ordered_keys::Value as Ordered,
 };
 use crate::{
@@ -136,7 +136,7 @@ impl Filter for Median {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
         if self.is_identity() {
             return Ok(None);
         }

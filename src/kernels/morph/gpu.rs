@@ -10,7 +10,7 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     kernels::{
         device_blocks::{fits, in_blocks},
-        filter::{GpuStep, PreparedStep},
+        filter::{GpuStep, GpuStepResult},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -117,7 +117,7 @@ pub fn on_gpu<'c>(
     input: GridType,
     element: &Element,
     are_max: &'static [bool],
-) -> PreparedStep<'c> {
+) -> GpuStepResult<'c> {
     if input.dtype == Dtype::F64 {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ pub use gpu::variants;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::filter::{Filter, PreparedStep};
+use super::filter::{Filter, GpuStepResult};
 use crate::{
     data::{
         grid::{Grid, GridType, Shape},
@@ -221,7 +221,7 @@ impl Filter for Morph {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> PreparedStep<'c> {
+    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
         let are_max: &'static [bool] = match self.operation {
             _ if self.is_identity() => return Ok(None),
             Operation::Erode => &ERODE,
