@@ -308,8 +308,8 @@ fn small_inputs_finish_quickly() {
     write("high.pgm", &[b"P5 1 65535 255\n", &noise.bytes(65_535)[..]].concat());
     write("wide.pgm", &[b"P5 65535 1 255\n", &noise.bytes(65_535)[..]].concat());
     // Many samples equal the isovalue 1, which creates sheets back to back.
-    let tied: Vec<u8> = noise.bytes(40 * 40 * 40).iter().map(|v| v % 4).collect();
-    write("tied_40x40x40_uint8.raw", &tied);
+    let tied: Vec<u8> = noise.bytes(32 * 32 * 32).iter().map(|v| v % 4).collect();
+    write("tied_32x32x32_uint8.raw", &tied);
     write("digits.txt", &vec![b'1'; 100_000]);
     write("blanks.txt", &vec![b' '; 100_000]);
     write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
@@ -325,7 +325,7 @@ fn small_inputs_finish_quickly() {
         "--max-memory 1M histogram deep_1x1x20000_float32.raw --range data",
         "mesh high_1x100000x1_uint8.raw --iso auto --close --stats o.ply",
         "mesh row_1x20000x1_uint8.raw --iso 99 --close --simplify 0.1 --smooth 5 o.ply",
-        "mesh tied_40x40x40_uint8.raw --iso 1 --simplify 0.03 o.ply",
+        "mesh tied_32x32x32_uint8.raw --iso 1 --simplify 0.03 o.ply",
         "blur deep_1x1x20000_float32.raw o.raw",
         "blur high.pgm o.png",
         "blur high.pgm o.png --method box --radius 50 --edge wrap",
