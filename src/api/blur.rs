@@ -2,7 +2,7 @@
 
 use super::{
     device::Progress,
-    filter::{Filter, filtered, run_methods},
+    filter::{Filter, filtered, kernels, run_methods},
     raster::Raster,
 };
 use crate::{
@@ -111,6 +111,8 @@ impl Filter for Blur {
             false => filtered(progress, &kernel, input),
         }
     }
+
+    kernels!();
 }
 
 impl Blur {

@@ -1,6 +1,6 @@
 //! Filters, alone and one after another.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{
     device::{Device, Progress},
@@ -12,7 +12,10 @@ use crate::{
         grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
-    kernels::filter::{Block, Filter as Kernel, apply},
+    kernels::{
+        chain,
+        filter::{Block, Filter as Kernel, apply},
+    },
     util::{
         error::{Error, Result},
         memory,
@@ -69,6 +72,8 @@ macro_rules! filter {
             ) -> $crate::util::error::Result<$output> {
                 $crate::api::filter::filtered(progress, &self.kernel(I::AXES)?, input)
             }
+
+            $crate::api::filter::kernels!();
         }
 
         impl $filter {
@@ -77,7 +82,22 @@ macro_rules! filter {
     };
 }
 
-pub(super) use {filter, run_methods};
+/// The method `kernels` of a filter that has a method `kernel`.
+macro_rules! kernels {
+    () => {
+        fn kernels(
+            &self,
+            axes: usize,
+        ) -> $crate::util::error::Result<$crate::api::filter::Kernels> {
+            Ok(vec![std::sync::Arc::new(self.kernel(axes)?)])
+        }
+    };
+}
+
+pub(super) use {filter, kernels, run_methods};
+
+/// Filters that run one after another.
+pub type Kernels = Vec<Arc<dyn Kernel>>;
 
 /// An operation that turns an image into an image and a volume into a volume, such as [`Blur`](crate::Blur). Each filter
 /// has the methods `run` and `run_into`; a [`Chain`] runs several.
@@ -106,9 +126,14 @@ pub trait Filter: Clone {
 
     #[doc(hidden)]
     fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>>;
+
+    /// The filters that run one after another, for an input of `axes` axes.
+    #[doc(hidden)]
+    fn kernels(&self, axes: usize) -> Result<Kernels>;
 }
 
-/// Filters that run one after another. The result of each is freed when the next one is complete.
+/// Filters that run one after another. The result of each is freed when the next one is complete. Between steps that a GPU
+/// runs, it stays there, unless the device reports progress.
 ///
 /// ```
 /// use gpuproc::{Blur, Chain, Channels, Device, Image, Label, Threshold};
@@ -144,7 +169,16 @@ impl<A: Filter, B: Filter> Filter for Chain<A, B> {
     type Output<I: Raster> = B::Output<A::Output<I>>;
     const STEPS: usize = A::STEPS + B::STEPS;
 
+    fn kernels(&self, axes: usize) -> Result<Kernels> {
+        Ok([self.first.kernels(axes)?, self.second.kernels(axes)?].concat())
+    }
+
     fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>> {
+        let steps = chain::Chain { steps: self.kernels(I::AXES)?, before: None };
+        // A step after labels gets those of 32 bits.
+        if !progress.has_callback() && !steps.makes_labels() {
+            return filtered(progress, &steps, input);
+        }
         let middle = A::STEPS as f64 / Self::STEPS as f64;
         let between = self.first.apply(&progress.part(0.0, middle), input)?;
         self.second.apply(&progress.part(middle, 1.0), &between)

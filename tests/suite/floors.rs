@@ -42,7 +42,7 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 2_835),
+    ("api", 2_866),
     ("cli", 1_361),
     ("commands", 14_549),
     ("data", 3_500),

@@ -166,7 +166,7 @@ fn chains_equal_their_steps_and_results_go_into_given_memory() {
     }
 }
 
-/// Colours, 16 bits and floats stay on a GPU between the steps of a chain.
+/// These stay on a GPU between the steps of a chain.
 #[test]
 fn chains_of_all_types_equal_their_steps() {
     fn check<T: Sample>(samples: Vec<T>)
