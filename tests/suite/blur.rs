@@ -8,7 +8,7 @@ use gpuproc::{
     },
     device::Kernel,
     gpu::Restrictions,
-    kernels::blur::{Blur, Edge, Taps},
+    kernels::blur::{Blur, BlurByAxis, Edge, Taps},
     util::error::Result,
 };
 
@@ -100,6 +100,56 @@ fn u8_matches_reference_for_many_sigmas_and_radii() {
     );
     let cut = Taps::gaussian(3.0, 2);
     check_u8(&Blur { axes: [x, cut, Taps::NONE], ..gaussian(1.0) }, &noise_u8([97, 41, 1], 4, 12));
+}
+
+/// Boxes of even size begin half their size before the centre.
+#[test]
+fn even_boxes_match_reference() {
+    for edge in EDGES {
+        for [x, y, z] in [[2, 1, 1], [4, 7, 1], [1, 16, 1], [40, 12, 1], [6, 3, 2]] {
+            let axes = [x, y, z].map(Taps::box_of_size);
+            let blur = Blur { axes, edge, ..box_blur(1) };
+            let bytes = noise_u8([37, 23, 5], 1, 14);
+            check_u8(&blur, &bytes);
+            let Samples::U8(values) = &bytes.samples else { unreachable!() };
+            let words: Vec<u16> = values.iter().map(|&value| u16::from(value) * 257).collect();
+            let floats: Vec<f32> = values.iter().map(|&value| f32::from(value)).collect();
+            for (samples, tolerance) in [(Samples::U16(words), 0.51), (Samples::F32(floats), 1e-3)]
+            {
+                let grid = Grid { samples, ..bytes };
+                let expected = reference(&blur, &grid);
+                let found = assert_twins(&blur, &grid, |cpu, gpu, _| assert_eq!(cpu, gpu));
+                let found: Vec<f64> = match found {
+                    Samples::U16(v) => v.into_iter().map(f64::from).collect(),
+                    Samples::F32(v) => v.into_iter().map(f64::from).collect(),
+                    other => panic!("{other:?}"),
+                };
+                for (found, expected) in found.iter().zip(expected) {
+                    assert!((found - expected).abs() <= tolerance, "{blur:?}: {found}, {expected}");
+                }
+            }
+        }
+    }
+}
+
+/// Floats are not rounded between axes.
+#[test]
+fn edges_by_axis_are_those_of_single_axes() {
+    let samples: Vec<f32> = Noise(15).bytes(19 * 11 * 5).iter().map(|&v| f32::from(v)).collect();
+    let grid = Grid::volume([19, 11, 5], samples.into());
+    let edges = [Edge::Wrap, Edge::Constant(7.0), Edge::Reflect];
+    for blur in [gaussian(1.5), box_blur(4)] {
+        let blur = Blur { axes: [blur.axes[0]; 3], edge: edges[1], ..blur };
+        let by_axis = BlurByAxis { blur: blur.clone(), edges };
+        let found = assert_twins(&by_axis, &grid, |cpu, gpu, _| assert_eq!(cpu, gpu));
+        let expected = (0..3).fold(grid.clone(), |grid, axis| {
+            let mut axes = [Taps::NONE; 3];
+            axes[axis] = blur.axes[axis];
+            let samples = Blur { axes, edge: edges[axis], ..blur }.cpu(&grid).unwrap();
+            Grid { samples, ..grid }
+        });
+        assert_eq!(found, expected.samples);
+    }
 }
 
 /// The CPU and the GPU kernel split these images into several tiles and strips.

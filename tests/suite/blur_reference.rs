@@ -51,7 +51,7 @@ fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
 
 fn reference_weights(axis: Taps, method: Method) -> Vec<f64> {
     let r = axis.radius as isize;
-    let weights: Vec<f64> = (-r..=r)
+    let weights: Vec<f64> = (-r..axis.count() as isize - r)
         .map(|i| match method {
             Method::Gaussian => (-((i * i) as f64) / (2.0 * axis.sigma * axis.sigma)).exp(),
             Method::Box => 1.0,

@@ -77,8 +77,7 @@ pub fn halo(plan: &[Pass]) -> [usize; 3] {
 /// Whether the device can run all passes over the whole grid at once.
 pub fn fits(context: &Context, plan: &[Pass], edge: Edge, shape: Shape) -> bool {
     let blocks = blocks(context, sample_bytes(plan), shape, edge, halo(plan));
-    let is_even = plan.iter().any(|pass| pass.taps.is_even);
-    !is_even && blocks.is_some_and(|blocks| blocks.is_whole())
+    blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
 /// Bytes of the largest sample type that the passes read or write.
