@@ -1,6 +1,6 @@
 //! The value of `--device`.
 
-use std::{convert::Infallible, str::FromStr};
+use std::str::FromStr;
 
 /// The value of `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,15 +20,20 @@ pub enum DeviceChoice {
 }
 
 impl FromStr for DeviceChoice {
-    type Err = Infallible;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text.to_ascii_lowercase().as_str() {
             // An empty environment variable counts as unset.
             "" | "auto" => Self::Auto,
             "cpu" => Self::Cpu,
             "gpu" => Self::Gpu,
             "all" => Self::All,
+            other if !other.contains(char::is_alphanumeric) => {
+                return Err(
+                    "expected auto, cpu, gpu, all, or a number or name from `gpuproc devices`",
+                );
+            }
             other => other.parse().map_or_else(|_| Self::Name(other.to_owned()), Self::Index),
         })
     }
@@ -46,5 +51,8 @@ mod tests {
         assert_eq!(read("cpu"), DeviceChoice::Cpu);
         assert_eq!(read("1"), DeviceChoice::Index(1));
         assert_eq!(read("GeForce"), DeviceChoice::Name("geforce".into()));
+        for text in [",", " ", "-", "..."] {
+            assert!(text.parse::<DeviceChoice>().is_err(), "{text}");
+        }
     }
 }

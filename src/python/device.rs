@@ -7,7 +7,7 @@ use std::{
 
 use pyo3::{
     Borrowed, Bound, FromPyObject, PyAny, PyErr, PyResult, Python,
-    exceptions::{PyRuntimeError, PyTypeError},
+    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
     prelude::PyDictMethods,
     pyclass, pyfunction, pymethods,
     types::{PyAnyMethods, PyDict},
@@ -59,7 +59,7 @@ impl<'py> FromPyObject<'_, 'py> for Choice {
         let text: String = value.extract().map_err(|_| {
             PyTypeError::new_err("device: expected a string or a number of a device")
         })?;
-        text.parse().map(Self).map_err(|never| match never {})
+        text.parse().map(Self).map_err(|error| PyValueError::new_err(format!("device: {error}")))
     }
 }
 
