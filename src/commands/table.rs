@@ -1,6 +1,12 @@
-//! Tables on a terminal. Tables that are wider than the terminal are split into groups of columns.
+//! Tables on a terminal, and texts in tables of CSV. Tables that are wider than the terminal are split into groups of columns.
 
 use terminal_size::{Height, Width, terminal_size};
+
+/// A text for a cell of CSV. A text that begins like a formula gets a quote before it, since spreadsheets would run it.
+pub fn csv_text(text: String) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+    if is_formula { format!("'{text}") } else { text }
+}
 
 /// Columns of the terminal that standard output is connected to; `None` for a file or a pipe.
 pub fn columns() -> Option<usize> {

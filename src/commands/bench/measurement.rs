@@ -5,9 +5,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::case::Case;
-use crate::util::{
-    error::{Error, Kind, Result},
-    timings::Clock,
+use crate::{
+    commands::table::csv_text,
+    util::{
+        error::{Error, Kind, Result},
+        timings::Clock,
+    },
 };
 
 /// One measured case. Times are in milliseconds.
@@ -135,7 +138,10 @@ impl Report<'_> {
                 return Ok([&serde_json::to_vec_pretty(self)?[..], b"\n"].concat());
             }
             let mut writer = csv::Writer::from_writer(Vec::new());
-            self.figures.iter().try_for_each(|figure| writer.serialize(figure))?;
+            for figure in self.figures {
+                let problem = csv_text(figure.problem.clone());
+                writer.serialize(Measurement { problem, ..figure.clone() })?;
+            }
             Ok(writer.into_inner()?)
         })();
         encoded.map_err(|error| {

@@ -16,6 +16,7 @@ use super::{
     view::View,
 };
 use crate::{
+    commands::table::csv_text,
     engine::session::Session,
     io::{Sink, Sources, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
@@ -121,7 +122,8 @@ fn write_bins<W: Write>(
         let mut line = |name: &str,
                         [low, high]: [f64; 2],
                         value: &dyn Fn(&ComponentOutcome, &[f64]) -> f64| {
-            let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
+            let mut cells: Vec<String> =
+                several.then(|| csv_text(outcome.name())).into_iter().collect();
             cells.extend([name.to_owned(), low.to_string(), high.to_string()]);
             cells.extend(columns.iter().map(|column| match column {
                 Some((component, values)) => value(component, values).to_string(),
@@ -184,7 +186,7 @@ fn write_statistics<W: Write>(
         for component in &outcome.components {
             let Counts { below, above, nan, .. } = component.counts;
             let counts = [component.counts.in_range(), below, above, nan];
-            let mut cells = vec![outcome.name(), component.name.into()];
+            let mut cells = vec![csv_text(outcome.name()), component.name.into()];
             cells.extend(counts.map(|count| outcome.pixels(count).to_string()));
             if let Some(s) = &component.statistics {
                 let &Statistics { min, max, mean, median, deviation, mode, entropy, .. } = s;
