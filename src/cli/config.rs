@@ -5,7 +5,14 @@
 //! source of higher precedence has the same flag or a conflicting one, or if only other commands have it. A flag that
 //! no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for these commands only.
 
-use std::{collections::BTreeSet, env, ffi::OsString, fs::File, io::Read, path::Path};
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    fs::{File, Metadata},
+    io::{self, Read},
+    path::Path,
+};
 
 use clap::{Arg, ArgAction, Command, Id};
 
@@ -61,7 +68,13 @@ pub fn with_flags(parser: &Command, words: Vec<OsString>) -> Result<Line> {
 /// The words of a file.
 fn words_in_file(parser: &Command, path: &Path) -> Result<Vec<Word>> {
     let mut text = String::new();
-    File::open(path)
+    // A pipe or a device may never end, or never begin.
+    let is_readable = |found: Metadata| found.is_file() || path == Path::new("/dev/null");
+    let open = || match path.metadata().map(is_readable)? {
+        true => File::open(path),
+        false => Err(io::Error::other("not a regular file")),
+    };
+    open()
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io("read", path, error).context(format_args!("${PATH}")))?;
     if text.len() as u64 > MAX_BYTES {
