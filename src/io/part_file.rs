@@ -12,15 +12,17 @@
 
 use std::{
     collections::BTreeSet,
-    fs::File,
+    fs::{File, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use crc32c::crc32c;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Output, Sink, Sources, identity::Identity};
+use super::{Output, Sink, Sources, identity::Identity, unfinished::parent_folder};
 use crate::util::{
     error::{Error, Result},
     memory,
@@ -53,7 +55,7 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
 /// A part file being written.
 #[derive(Debug)]
 pub struct PartWriter {
-    name: String,
+    sink: Sink,
     output: Output,
     summary: Summary,
 }
@@ -62,12 +64,19 @@ impl PartWriter {
     /// Creates the part file `sink`.
     ///
     /// # Errors
-    /// As [`Sink::create`].
+    /// As [`Sink::create`], and `Kind::Usage` if the name is that of another format, or of the part of another shard.
     pub fn create(sink: &Sink, no_clobber: bool, identity: &Identity) -> Result<Self> {
+        let extension = sink.extension();
+        if extension != "part" && !extension.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Error::usage(format_args!(
+                "{sink}: a shard writes a part file for `gpuproc merge`: name it .part, such as 3.part"
+            )));
+        }
+        refuse_other_shard(sink, identity)?;
         let output = sink.create(no_clobber)?;
         let summary =
             Summary { identity: identity.clone(), entries: Vec::new(), totals: Vec::new() };
-        let mut writer = Self { name: sink.to_string(), output, summary };
+        let mut writer = Self { sink: sink.clone(), output, summary };
         writer.write(MAGIC)?;
         Ok(writer)
     }
@@ -94,12 +103,47 @@ impl PartWriter {
         bytes.extend(length.to_le_bytes());
         bytes.extend(checksum.to_le_bytes());
         self.write(&bytes)?;
+        // Another shard may have written the part since this one began.
+        let _lock = self.sink.path().and_then(|path| lock(parent_folder(path)));
+        refuse_other_shard(&self.sink, &self.summary.identity)?;
         self.output.commit()
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.output.write_all(bytes).map_err(|error| Error::io("write", &self.name, error))
+        self.output
+            .write_all(bytes)
+            .map_err(|error| Error::io("write", self.sink.to_string(), error))
     }
+}
+
+/// Fails if `sink` is the part of another shard of the same job: the shards would replace each other's parts.
+fn refuse_other_shard(sink: &Sink, identity: &Identity) -> Result<()> {
+    /// A larger summary is that of another job.
+    const MAX_SUMMARY: u64 = 1 << 30;
+    let Some(path) = sink.path().filter(|path| path.is_file()) else { return Ok(()) };
+    let Ok(part) = PartReader::open(path, MAX_SUMMARY) else { return Ok(()) };
+    let is_other = part.identity.shard != identity.shard && part.identity.hash() == identity.hash();
+    match is_other {
+        true => Err(Error::usage(format_args!(
+            "{sink} is the part of shard {}: each shard needs a name of its own",
+            part.identity.shard
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A lock on `folder`, with which parts get their names one after the other; `None` if the file system has none or
+/// somebody else holds it for long.
+fn lock(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    for _ in 0..50 {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(20)),
+            Err(TryLockError::Error(_)) => return None,
+        }
+    }
+    None
 }
 
 /// A part file being read. It is open only while a record is read: a job may have more parts than a process may have open
