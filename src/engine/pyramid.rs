@@ -19,7 +19,7 @@ use crate::{
     data::shard::Shard,
     engine::session::Session,
     io::{
-        Sink, Source, UnfinishedFolder, already_exists, losses,
+        Sink, Source, UnfinishedFolder, already_exists, link_target, losses,
         shared_output::SharedOutput,
         volume::{Layout, Pyramid, PyramidWriter, VolumeFile, check_store_path, is_zarr},
     },
@@ -74,7 +74,7 @@ impl Task<'_> {
     fn process_all(&self, path: &Path) -> Result<()> {
         let failed = |error| Error::io("write", path, error);
         // Replace the folder to which a symbolic link points, not the link.
-        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let place = link_target(path);
         if self.session.no_clobber && place.exists() {
             return Err(failed(already_exists()));
         }

@@ -28,5 +28,6 @@ pub use source::{Limits, Source};
 pub use sources::Sources;
 pub use spool::Spool;
 pub use unfinished::{
-    UnfinishedFolder, already_exists, remove_unfinished_outputs, temporary_file, temporary_folder,
+    UnfinishedFolder, already_exists, link_target, remove_unfinished_outputs, temporary_file,
+    temporary_folder,
 };

@@ -22,7 +22,10 @@ use super::{
     identity::Identity,
     marker::Marker,
     parallel_file::write_all_at,
-    unfinished::{UnfinishedFolder, already_exists, swap, temporary_name},
+    unfinished::{
+        UnfinishedFolder, already_exists, clean_up, link_target, remove_folder, rename_new, swap,
+        temporary_name,
+    },
 };
 use crate::{
     data::shard::Shard,
@@ -92,6 +95,7 @@ pub struct SharedOutput {
     shard: Shard,
     /// The marker of the complete output.
     marker: Marker,
+    no_clobber: bool,
 }
 
 /// A function that creates or completes the data at a path.
@@ -114,16 +118,18 @@ impl SharedOutput {
         let Sink::File(path) = sink else {
             return Err(Error::usage("shards cannot share standard output: name a file"));
         };
+        // For a symbolic link, the output that it points to is replaced or created, not the link.
+        let path = link_target(path);
         let shard = identity.shard;
         let whole = Identity { shard: Shard::WHOLE, ..identity.clone() };
         let marker = Marker::for_shared(whole, path.clone());
         let mut name = path.clone().into_os_string();
         name.push(format!(".shards-{:016x}", identity.hash()));
-        let output = Self { path: path.clone(), folder: name.into(), shard, marker };
+        let output = Self { path, folder: name.into(), shard, marker, no_clobber };
         // Waits as long as another process may take from renaming the output to removing the folder.
         for attempt in 0..2 * ATTEMPTS {
             if output.marker.is_done() {
-                let _ = remove(&output.folder);
+                output.clean_up();
                 return Ok(None);
             }
             if output.data().exists() {
@@ -138,14 +144,14 @@ impl SharedOutput {
                 if attempt == ATTEMPTS {
                     output.restore_claimed();
                 }
-            } else if no_clobber && path.exists() {
-                return Err(Error::io("write", path, already_exists()));
+            } else if no_clobber && output.path.exists() {
+                return Err(Error::io("write", &output.path, already_exists()));
             } else {
                 output.create(create)?;
             }
         }
         let message = format!("{} is incomplete: remove it", output.folder.display());
-        Err(Error::io("write", path, io::Error::other(message)))
+        Err(Error::io("write", &output.path, io::Error::other(message)))
     }
 
     /// Creates the folder atomically, with data made by `create`; does nothing if another process has created it.
@@ -190,7 +196,7 @@ impl SharedOutput {
 
     /// Gives the output its final name if all shards are done.
     fn complete(&self, complete: DataFn<'_>) -> Result<()> {
-        let Self { path, folder, shard, marker } = self;
+        let Self { path, folder, shard, marker, .. } = self;
         // Without a folder, another process has completed the output.
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         let is_mark = |entry: &fs::DirEntry| {
@@ -207,7 +213,7 @@ impl SharedOutput {
             .and_then(|()| self.rename(&data).map_err(|error| Error::io("write", path, error)));
         match named {
             Ok(()) => {
-                let _ = remove(folder);
+                self.clean_up();
                 Ok(())
             }
             // Another process is completing the output, or has completed it.
@@ -220,15 +226,30 @@ impl SharedOutput {
     /// replace the new folder by the old one. So a process first claims the new folder by renaming it.
     fn rename(&self, data: &Path) -> io::Result<()> {
         if !data.is_dir() {
-            return fs::rename(data, &self.path);
+            return match self.no_clobber {
+                true => rename_new(data, &self.path),
+                false => fs::rename(data, &self.path),
+            };
         }
         let claim = self.folder.join(format!("{CLAIM}{}", temporary_name()));
         fs::rename(data, &claim)?;
-        match self.path.exists() {
+        let renamed = match self.path.exists() {
+            _ if self.no_clobber => rename_new(&claim, &self.path),
             // The replaced folder is removed with `folder`.
             true => swap(&claim, &self.path),
             false => fs::rename(&claim, &self.path),
+        };
+        if renamed.is_err() {
+            // Another try can claim the data again.
+            let _ = fs::rename(&claim, data);
         }
+        renamed
+    }
+
+    /// Removes the folder of the data and marks, and what killed processes have left of it and of others.
+    fn clean_up(&self) {
+        let _ = remove_folder(&self.folder);
+        clean_up(&self.folder);
     }
 
     /// Waits while another process has claimed the data. Returns whether that process has completed the output.
@@ -262,13 +283,6 @@ const CLAIM: &str = "claim";
 /// Maximum number of times that a process checks whether another one has completed the output, and the time between.
 const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Removes a folder. It is renamed first, so that no process takes a partly removed folder for that of a job.
-fn remove(folder: &Path) -> io::Result<()> {
-    let trash = folder.with_file_name(temporary_name());
-    fs::rename(folder, &trash)?;
-    fs::remove_dir_all(trash)
-}
 
 #[cfg(test)]
 mod tests {
@@ -382,5 +396,53 @@ mod tests {
         fs::remove_file(&path).unwrap();
         all();
         assert_eq!(fs::read(&path).unwrap(), b"abcabc");
+    }
+
+    /// A process is killed while it creates the folder, or while it removes it.
+    #[test]
+    fn nothing_of_a_killed_process_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let count = || fs::read_dir(&folder).unwrap().count();
+        let output = open(&path, "0/1", "").unwrap();
+        let own = output.output.folder.clone();
+        output.write_at(b"abcdef", 0).unwrap();
+        output.finish().unwrap();
+        assert_eq!(count(), 2, "the output and its marker");
+        for kind in ["creates", "removes"] {
+            let left = match kind {
+                "creates" => UnfinishedFolder::create(&own).unwrap().leave(),
+                _ => {
+                    fs::create_dir(&own).unwrap();
+                    own.with_file_name(crate::io::unfinished::trash_name(&own))
+                }
+            };
+            if own.exists() {
+                fs::rename(&own, &left).unwrap();
+            }
+            fs::write(left.join("0"), "").unwrap();
+            assert_eq!(count(), 3, "{kind}");
+            assert!(open(&path, "0/1", "").is_none());
+            assert_eq!(count(), 2, "{kind}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_appears_meanwhile_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = Sink::File(folder.path().join("out"));
+        let path = sink.path().unwrap();
+        let create =
+            |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
+        let open = || {
+            SharedOutput::open(&sink, &identity("0/1", "kept"), true, &create, &|_| Ok(())).unwrap()
+        };
+        let output = open().unwrap();
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("theirs"), "").unwrap();
+        let error = output.finish(&|_| Ok(())).unwrap_err().one_line();
+        assert!(error.contains("exists already") && path.join("theirs").exists(), "{error}");
+        fs::remove_dir_all(path).unwrap();
+        assert!(open().is_none() && path.is_dir() && !path.join("theirs").exists());
     }
 }

@@ -148,7 +148,7 @@ impl UnfinishedFolder {
     /// Those of the operating system.
     pub fn create(target: &Path) -> io::Result<Self> {
         let (parent, prefix) = (parent_folder(target), prefix_for(target));
-        remove_left_behind(parent, &prefix);
+        clean_up(target);
         loop {
             let mut unfinished = unfinished();
             let folder = builder(&prefix, 0o777).tempdir_in(parent).map_err(without_name)?;
@@ -161,6 +161,12 @@ impl UnfinishedFolder {
             let listed = Listed::new(folder.path(), &mut unfinished);
             return Ok(Self { folder, _listed: listed, _lock: lock });
         }
+    }
+
+    /// Leaves the folder behind, as a process does that is killed.
+    #[cfg(test)]
+    pub fn leave(self) -> PathBuf {
+        self.folder.keep()
     }
 
     /// The path of the unfinished folder.
@@ -177,7 +183,7 @@ impl UnfinishedFolder {
         // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let _lock = unfinished();
         match fs::symlink_metadata(path) {
-            Ok(_) if no_clobber => Err(already_exists()),
+            _ if no_clobber => rename_new(self.path(), path),
             // The replaced folder has the temporary name then, and is removed with `self`.
             Ok(_) => swap(self.path(), path),
             Err(_) => fs::rename(self.path(), path),
@@ -190,6 +196,20 @@ pub fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// The file to which `path` leads by symbolic links, also if that is missing.
+pub fn link_target(path: &Path) -> PathBuf {
+    /// Maximum number of symbolic links in a row, as in Linux.
+    const LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..LINKS {
+        match target.read_link() {
+            Ok(next) => target = parent_folder(&target).join(next),
+            Err(_) => break,
+        }
+    }
+    target.canonicalize().unwrap_or(target)
+}
+
 /// Prefix of the names of unfinished folders for `target`. Other targets in the same folder have other prefixes.
 fn prefix_for(target: &Path) -> String {
     let mut hasher = FnvHasher::default();
@@ -197,9 +217,50 @@ fn prefix_for(target: &Path) -> String {
     format!(".gpuproc-{:016x}-", hasher.finish())
 }
 
-/// Removes unfinished folders in `parent` whose names begin with `prefix` and that no process has locked.
-fn remove_left_behind(parent: &Path, prefix: &str) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+/// Removes the folder `target`. It is renamed first, so that no process takes a partly removed folder for a complete one. If
+/// the process is killed meanwhile, [`clean_up`] removes the rest.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn remove_folder(target: &Path) -> io::Result<()> {
+    let trash = target.with_file_name(trash_name(target));
+    fs::rename(target, &trash)?;
+    fs::remove_dir_all(trash)
+}
+
+/// The name of the folder `target` while it is removed. [`clean_up`] recognizes it.
+pub fn trash_name(target: &Path) -> String {
+    prefix_for(target) + &temporary_name()
+}
+
+/// Renames `from` to `to`, unless that exists.
+///
+/// # Errors
+/// Those of the operating system, and [`io::ErrorKind::AlreadyExists`].
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::{
+            fs::{CWD, RenameFlags, renameat_with},
+            io::Errno,
+        };
+        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+            // The file system does not have this way of renaming.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            Err(Errno::EXIST) => return Err(already_exists()),
+            renamed => return renamed.map_err(io::Error::from),
+        }
+    }
+    match fs::symlink_metadata(to) {
+        Ok(_) => Err(already_exists()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+/// Removes unfinished folders for `target` that killed processes have left: those that no process has locked.
+pub fn clean_up(target: &Path) {
+    let prefix = prefix_for(target);
+    for entry in fs::read_dir(parent_folder(target)).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = name.as_encoded_bytes();
         let is_unfinished = name.starts_with(prefix.as_bytes()) && name.ends_with(b".part");
@@ -227,7 +288,7 @@ pub fn swap(new: &Path, old: &Path) -> io::Result<()> {
             return Ok(());
         }
     }
-    let trash = old.with_file_name(temporary_name());
+    let trash = old.with_file_name(trash_name(old));
     fs::rename(old, &trash)?;
     let renamed = fs::rename(new, old);
     fs::rename(&trash, if renamed.is_ok() { new } else { old })?;
@@ -411,7 +472,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let leave = |target: &Path| {
-            let left = UnfinishedFolder::create(target).unwrap().folder.keep();
+            let left = UnfinishedFolder::create(target).unwrap().leave();
             fs::create_dir(left.join("0")).unwrap();
             fs::write(left.join("0/chunk"), "x").unwrap();
             left

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    io::{Output, Sink, UnfinishedFolder, already_exists},
+    io::{Output, Sink, UnfinishedFolder, already_exists, link_target},
     util::error::{Error, Result},
 };
 
@@ -56,7 +56,7 @@ impl MeshFolder {
             ));
         };
         // If the name is a symbolic link, its target is replaced.
-        let target = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let target = link_target(path);
         let failed = |error: io::Error| Error::io("write", path, error);
         if fs::symlink_metadata(&target).is_ok() {
             if no_clobber {

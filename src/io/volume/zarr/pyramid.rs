@@ -22,7 +22,7 @@ use crate::{
         volume::Dims,
     },
     io::{
-        Sink,
+        Sink, link_target,
         volume::{file::VolumeFile, layout::Layout},
     },
     util::error::{Error, Result},
@@ -85,6 +85,8 @@ pub fn is_zarr_path(sink: &Sink) -> bool {
 /// # Errors
 /// [`Kind::Usage`](crate::util::error::Kind::Usage) when it exists and is neither a store nor an empty folder.
 pub fn check_store_path(path: &Path) -> Result<()> {
+    // A symbolic link may lead to a store that is still to be made.
+    let path = &link_target(path);
     let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     match fs::symlink_metadata(path) {
         Ok(_) if !is_store(path) && !is_empty() => Err(Error::usage(format_args!(
