@@ -5,20 +5,23 @@ use std::path::Path;
 use super::{input::Content, mesh::Mesh, raster::Raster};
 use crate::{
     data::{
+        dtype::Dtype,
         grid::Grid,
         image::{Density, DensityUnit, Image, Metadata},
         placement::{Placement, Space},
+        samples::Samples,
     },
     io::{
         Sink, UnfinishedFolder,
         image::{Encoding, ImageFormat, ImageTarget},
-        losses,
+        link_target, losses,
         mesh::{self, Details, MeshFolder, MeshFormat},
         volume::{
             Endian, Layout, Pyramid, PyramidOptions, PyramidWriter, VolumeFile, VolumeFormat,
             VolumeTarget, check_store_path, is_zarr_path,
         },
     },
+    kernels::histogram::type_range,
     util::{
         error::{Error, Result},
         memory,
@@ -98,7 +101,8 @@ impl WriteOptions {
     /// Writes an image or a volume in the format of the extension of `path`: images to the [formats of
     /// images](crate::guide::blur), volumes and images of one channel to the [formats of
     /// volumes](crate::guide::volumes), a TIFF or a folder `.zarr`. What exists is replaced when the new file is complete.
-    /// Content that the format cannot hold is lost, with a warning to the log.
+    /// Content that the format cannot hold is lost, with a warning to the log; integers of 32 bits, such as labels, are never
+    /// clamped.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when an option is out of range, or the format is unknown or does not
@@ -174,6 +178,7 @@ fn write_volume(sink: &Sink, grid: &Grid, placement: Option<Placement>) -> Resul
         return write_zarr(sink, path, &file, grid);
     }
     let target = VolumeTarget::new(sink, &file, dtype, Endian::Little)?;
+    check_integers(sink, &grid.samples, target.dtype())?;
     if let Some(lost) = target.losses() {
         losses::report(sink, lost, false)?;
     }
@@ -191,7 +196,7 @@ fn write_zarr(sink: &Sink, path: &Path, file: &VolumeFile, grid: &Grid) -> Resul
     }
     let failed = |error| Error::io("write", path, error);
     // Replace the folder to which a symbolic link points, not the link.
-    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let place = link_target(path);
     let part = UnfinishedFolder::create(&place).map_err(failed)?;
     pyramid.create(part.path())?;
     let levels = (0..pyramid.levels.len(), 0);
@@ -229,7 +234,26 @@ fn write_image(
     }
     let encoding = Encoding { quality, ..Encoding::default() };
     let timings = Timings::new(false);
-    ImageTarget::new(sink, format, encoding, &timings).write(&image)
+    let target = ImageTarget::new(sink, format, encoding, &timings);
+    check_integers(sink, &image.samples, target.stored_dtype(image.samples.dtype()))?;
+    target.write(&image)
+}
+
+/// Refuses integers of 32 bits, such as labels, that a file of type `stored` would clamp.
+fn check_integers(sink: &Sink, samples: &Samples, stored: Dtype) -> Result<()> {
+    let Some((low, high)) = type_range(stored) else { return Ok(()) };
+    let fits = |value: f64| (low..=high).contains(&value);
+    let outside = match samples {
+        Samples::U32(values) => values.iter().copied().map(f64::from).find(|&value| !fits(value)),
+        Samples::I32(values) => values.iter().copied().map(f64::from).find(|&value| !fits(value)),
+        _ => None,
+    };
+    match outside {
+        Some(value) => Err(Error::usage(format_args!(
+            "{sink}: the value {value} does not fit into {stored}, the type of the file"
+        ))),
+        None => Ok(()),
+    }
 }
 
 impl Mesh {

@@ -39,6 +39,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     let before =
         encoded(&image, format, Encoding { quality: Some(95), ..settings.encoding }, session)?;
     let image = filtered(&*job.filter, &job.source, image, session)?;
+    let format = if job.filter.makes_labels() { ImageFormat::Png } else { format };
+    if job.filter.makes_labels() {
+        format.check_labels(&job.sink, image.samples.dtype())?;
+    }
     let after = encoded(&image, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {

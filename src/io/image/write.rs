@@ -46,6 +46,23 @@ pub struct ImageTarget<'a> {
     reported: LossLog,
 }
 
+impl ImageFormat {
+    /// Refuses to write labels of type `dtype` to `sink` if the format would scale or clamp them. Results of floats are no
+    /// labels.
+    ///
+    /// # Errors
+    /// `Kind::Usage` if the format does not hold the type.
+    pub fn check_labels(self, sink: &Sink, dtype: Dtype) -> Result<()> {
+        let holds = |dtype| self.codec().capabilities.dtypes.contains(&dtype);
+        let (fact, remedy) = match holds(Dtype::U16) {
+            _ if holds(dtype) || dtype.is_float() => return Ok(()),
+            true => ("there are more than 65,535 labels, the maximum of this format", "write .tif"),
+            false => ("this format cannot hold labels of 16 bits", "write .png or .tif"),
+        };
+        Err(Error::usage(format_args!("{sink}: {fact}; {remedy}")))
+    }
+}
+
 impl<'a> ImageTarget<'a> {
     /// A file of `format` at `sink`. By default it may replace an existing file, and losses are warnings.
     pub fn new(
@@ -68,18 +85,17 @@ impl<'a> ImageTarget<'a> {
         self.format.codec().encode_pages.is_some()
     }
 
-    /// Refuses to write labels of type `dtype` if the format would scale or clamp them.
+    /// As [`ImageFormat::check_labels`].
     ///
     /// # Errors
     /// `Kind::Usage` if the format does not hold the type.
     pub fn check_labels(&self, dtype: Dtype) -> Result<()> {
-        let holds = |dtype| self.format.codec().capabilities.dtypes.contains(&dtype);
-        let (fact, remedy) = match holds(Dtype::U16) {
-            _ if holds(dtype) => return Ok(()),
-            true => ("there are more than 65,535 labels, the maximum of this format", "write .tif"),
-            false => ("this format cannot hold labels of 16 bits", "write .png or .tif"),
-        };
-        Err(Error::usage(format_args!("{}: {fact}; {remedy}", self.sink)))
+        self.format.check_labels(self.sink, dtype)
+    }
+
+    /// The type in which the format stores samples of type `dtype`.
+    pub fn stored_dtype(&self, dtype: Dtype) -> Dtype {
+        self.format.codec().capabilities.nearest_dtype(dtype)
     }
 
     /// Reports content of `image` that the format cannot store, without writing anything.

@@ -54,6 +54,28 @@ impl VolumeFormat {
     }
 }
 
+/// Refuses to write labels of type `dtype` to `sink` if the format, or a raw name such as `labels_uint8.raw`, would clamp
+/// them. Results of floats are no labels.
+///
+/// # Errors
+/// `Kind::Usage`, also for an unknown extension.
+pub fn check_labels(sink: &Sink, dtype: Dtype) -> Result<()> {
+    let Some(VolumeFormat { format, .. }) = VolumeFormat::for_output(sink)? else { return Ok(()) };
+    let named = sink.path().filter(|_| format.is_raw).and_then(|path| raw::from_name(path).1);
+    let dtypes = format.write.as_ref().map_or(&Dtype::SAMPLES[..], |support| support.dtypes);
+    check_stored_labels(sink, named.unwrap_or_else(|| nearest(dtypes, dtype)), dtype)
+}
+
+/// Refuses to store labels of type `dtype` as `stored` if that clamps them.
+fn check_stored_labels(sink: &Sink, stored: Dtype, dtype: Dtype) -> Result<()> {
+    match dtype.is_float() || holds(stored, dtype) {
+        true => Ok(()),
+        false => Err(Error::usage(format_args!(
+            "{sink}: {stored} cannot hold labels of type {dtype}; change the name, or write .nii or .nrrd"
+        ))),
+    }
+}
+
 /// A volume file to be written.
 #[derive(Debug)]
 pub struct VolumeTarget<'a> {
@@ -207,6 +229,14 @@ impl<'a> VolumeTarget<'a> {
     /// A message about content of the volume that the file cannot hold; `None` if it holds everything.
     pub fn losses(&self) -> Option<String> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
+    }
+
+    /// Refuses to write labels of type `dtype` if the file would clamp them.
+    ///
+    /// # Errors
+    /// `Kind::Usage`.
+    pub fn check_labels(&self, dtype: Dtype) -> Result<()> {
+        check_stored_labels(self.sink, self.dtype, dtype)
     }
 
     /// The type of stored samples.
