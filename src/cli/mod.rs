@@ -11,7 +11,6 @@ use std::{
     env,
     ffi::OsString,
     mem::take,
-    path::PathBuf,
     process::exit,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -37,7 +36,7 @@ use crate::{
         signals,
     },
     guide::CHAPTERS,
-    io::standard,
+    io::{Sink, standard},
     util::{
         error::{Error, Kind, Result},
         program, simd,
@@ -138,7 +137,7 @@ pub struct Shared {
     ///
     /// Events are start, file, error and end, with times and bytes.
     #[arg(long, global = true, value_name = "FILE")]
-    pub log_json: Option<PathBuf>,
+    pub log_json: Option<Sink>,
 
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
@@ -456,7 +455,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     let session = Session {
         device,
         timings: timings.clone(),
-        events: Arc::new(Events::new(shared.log_json.as_deref())?),
+        events: Arc::new(Events::new(shared.log_json)),
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
@@ -465,7 +464,11 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         defaults,
     };
     session.events.start(job.name());
-    let result = run_steps(job, steps, &session);
+    let opened = match job.names_files() {
+        true => Ok(()),
+        false => session.events.open(),
+    };
+    let result = opened.and_then(|()| run_steps(job, steps, &session));
     session.events.end(&result);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(print_line),

@@ -17,6 +17,7 @@ use crate::{
     io::{
         Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
+        file_roles::INPUT,
         image::{probe, probe_piped, read_image},
         mesh::{Mesh, read_mesh},
         standard,
@@ -168,6 +169,10 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         texts.push(text.as_bytes()).map_err(failed)
     };
     let files = args.list.inputs(args.files, session)?;
+    session.check_files(|roles| {
+        args.list.declare(roles)?;
+        files.iter().try_for_each(|file| roles.reads(INPUT, &file))
+    })?;
     memory::trim_heap();
     for source in files.iter() {
         let describe =

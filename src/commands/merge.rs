@@ -7,7 +7,11 @@ use super::{
 };
 use crate::{
     engine::session::Session,
-    io::{Sink, Source, part_file::open_all},
+    io::{
+        Sink, Source,
+        file_roles::{INPUT, OUTPUT},
+        part_file::open_all,
+    },
     util::error::{Error, Result},
 };
 
@@ -55,7 +59,11 @@ pub struct Args {
 /// When a part cannot be read or the result cannot be written, and when the parts do not belong to one job.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let parts = args.list.inputs(args.parts, session)?;
-    Sink::all_differ(&args.output)?;
+    session.check_files(|roles| {
+        args.list.declare(roles)?;
+        parts.iter().try_for_each(|part| roles.reads(INPUT, &part))?;
+        args.output.iter().try_for_each(|sink| roles.writes(OUTPUT, sink))
+    })?;
     let parts = open_all(&parts, args.any_time, session.max_memory)?;
     let Some(first) = parts.first() else {
         return Err(Error::usage("the list of parts is empty"));

@@ -152,6 +152,11 @@ impl Command {
         }
     }
 
+    /// Whether the command calls [`Session::check_files`], since its command line may name files.
+    pub fn names_files(&self) -> bool {
+        !matches!(self, Self::Completions(_) | Self::Devices(_) | Self::Man(_))
+    }
+
     /// Whether the command may use all threads for its loops.
     pub fn needs_threads(&self) -> bool {
         !matches!(self, Self::Completions(_) | Self::Man(_))

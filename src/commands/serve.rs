@@ -69,6 +69,7 @@ pub fn is_worker() -> bool {
 /// # Errors
 /// When jobs cannot be read or answers cannot be written. A job that fails is an answer, not an error.
 pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
+    session.check_files(|roles| roles.reads("--jobs", &args.jobs))?;
     let mut answers = standard::output().map_err(cannot_answer)?;
     let jobs = if is_worker() { Source::Stdin } else { args.jobs };
     let input = jobs.open()?;

@@ -311,7 +311,7 @@ mod tests {
         let session = Session {
             device: Arc::new(Device::new(&DeviceChoice::Cpu, timings.clone())),
             timings,
-            events: Arc::new(Events::new(None).unwrap()),
+            events: Arc::new(Events::new(None)),
             progress: Progress::new(true),
             max_memory: LIMIT,
             max_pixels: u64::MAX,

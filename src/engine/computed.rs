@@ -44,6 +44,7 @@ pub fn filtered_volume(
     if slices.filter.makes_labels() {
         // The type of labels is known only then.
         types[1] = slices.with_prepared(|_, prepared| prepared.filter().output(types[0]))?;
+        slices.filter.finish()?;
     }
     Ok(file.with_slices(types[1], placement, Arc::new(slices)))
 }

@@ -10,29 +10,41 @@
 //! A log without an `end` belongs to a process that was stopped.
 
 use std::{
+    ffi::OsString,
     fs::{File, OpenOptions},
     io::Write,
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
 
 use crate::{
-    io::{Sink, Source, standard},
+    io::{Sink, Source, file_roles::replaces, standard},
     util::{
         error::{Error, Result},
         program,
     },
 };
 
-/// Log of a run. Without a file, nothing is logged.
+/// Log of a run. Its file is opened once it is certain that the run uses that for nothing else. Without a file, nothing is
+/// logged.
 #[derive(Debug)]
 pub struct Events {
-    file: Option<File>,
+    log: Option<Sink>,
+    state: Mutex<State>,
     started: Instant,
     totals: Mutex<Totals>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The file is not open yet; these lines wait.
+    Waiting(String),
+    Open(File),
+    /// Nothing is logged.
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,20 +57,53 @@ struct Totals {
 }
 
 impl Events {
-    /// Opens a log that is appended to the file `path`. Other processes may append to the same file.
+    /// A log that is appended to the file `log`. Other processes may append to the same file.
+    pub fn new(log: Option<Sink>) -> Self {
+        let state = if log.is_some() { State::Waiting(String::new()) } else { State::Closed };
+        Self { log, state: state.into(), started: Instant::now(), totals: Mutex::default() }
+    }
+
+    /// The name of the log.
+    pub fn log(&self) -> Option<&Sink> {
+        self.log.as_ref()
+    }
+
+    /// Opens the log, unless that is done, and writes the lines that have waited.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when the file cannot be opened.
-    pub fn new(path: Option<&Path>) -> Result<Self> {
-        let open = |path: &Path| {
-            let file = match path == Path::new("-") {
-                true => standard::output(),
-                false => OpenOptions::new().append(true).create(true).open(path),
-            };
-            file.map_err(|error| Error::io("write", path, error))
+    /// [`Kind::Io`](crate::util::error::Kind::Io) when the file cannot be opened. Nothing is logged then.
+    pub fn open(&self) -> Result<()> {
+        let mut state = self.state();
+        let (State::Waiting(lines), Some(log)) = (&*state, &self.log) else { return Ok(()) };
+        let file = match log {
+            Sink::Stdout => standard::output(),
+            Sink::File(path) => OpenOptions::new().append(true).create(true).open(path),
         };
-        let (file, started) = (path.map(open).transpose()?, Instant::now());
-        Ok(Self { file, started, totals: Mutex::default() })
+        match file {
+            Ok(mut file) => {
+                append(&mut file, lines);
+                *state = State::Open(file);
+                Ok(())
+            }
+            Err(error) => {
+                *state = State::Closed;
+                // `-` stands for standard output.
+                let name = log.path().unwrap_or(Path::new("-"));
+                Err(Error::io("write", name, error))
+            }
+        }
+    }
+
+    /// Gives up a log that is not open: its file is used for something else.
+    pub fn give_up(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Waiting(_)) {
+            *state = State::Closed;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Logs the start of the run.
@@ -82,13 +127,19 @@ impl Events {
         self.record("done", input, output, Some(time));
     }
 
+    /// Number of inputs that earlier runs have done.
+    pub fn skipped_files(&self) -> u64 {
+        self.totals().skipped
+    }
+
     /// Logs that an input was done by an earlier run.
     pub fn skipped(&self, input: &Source, output: Option<&Sink>) {
         self.record("skipped", input, output, None);
     }
 
     fn record(&self, status: &str, input: &Source, output: Option<&Sink>, time: Option<Duration>) {
-        if self.file.is_none() {
+        if self.log.is_none() {
+            self.totals().skipped += u64::from(time.is_none());
             return;
         }
         let size = |source: &Source| source.size().ok().flatten();
@@ -141,6 +192,12 @@ impl Events {
 
     /// Logs the end of the run.
     pub fn end(&self, result: &Result<()>) {
+        // A run that ended before its files were known may have named the log as another file.
+        if self.log.as_ref().is_some_and(is_named_twice) {
+            self.give_up();
+        }
+        // The run has ended, with its own error if there is one.
+        let _ = self.open();
         if let Err(error) = result {
             self.error(None, error);
         }
@@ -158,21 +215,47 @@ impl Events {
         });
     }
 
-    fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
+    fn totals(&self) -> MutexGuard<'_, Totals> {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes a line with one call, so that lines of several processes do not mix. A failure is a warning, not an
     /// error.
     fn write(&self, event: &str, fields: impl FnOnce() -> Value) {
-        let Some(mut file) = self.file.as_ref() else { return };
+        let mut state = self.state();
+        if matches!(*state, State::Closed) {
+            return;
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut line = json!({ "event": event, "time": now.as_millis() as f64 / 1000.0 });
         if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields()) {
             line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         }
-        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
-            log::warn!("cannot write to the log: {error}");
+        match &mut *state {
+            State::Waiting(lines) => *lines += &format!("{line}\n"),
+            State::Open(file) => append(file, &format!("{line}\n")),
+            State::Closed => {}
         }
     }
+}
+
+/// Appends `lines` to a log.
+fn append(file: &mut File, lines: &str) {
+    if let Err(error) = file.write_all(lines.as_bytes()) {
+        log::warn!("cannot write to the log: {error}");
+    }
+}
+
+/// Whether a word of the command line, other than the value of `--log-json`, names the file of the log.
+fn is_named_twice(log: &Sink) -> bool {
+    let words = program::words();
+    let is_value = |number: usize| number > 0 && words[number - 1] == "--log-json";
+    let others = words.iter().enumerate().filter(|(number, _)| !is_value(*number));
+    others.into_iter().any(|(_, word)| {
+        let text = word.to_string_lossy();
+        let value = text.split_once('=').map(|(_, value)| OsString::from(value));
+        let is_log = text.starts_with("--log-json=");
+        let names = [Some(word.clone()), value.filter(|_| !is_log)];
+        names.into_iter().flatten().any(|name| replaces(log, &Source::File(name.into())))
+    })
 }

@@ -41,7 +41,17 @@ pub fn run(
     session: &Session,
 ) -> Result<()> {
     if settings.dry_run {
-        return sources.iter().try_for_each(|source| describe(&create_job(source)?));
+        let mut failed = 0;
+        for source in sources.iter() {
+            match create_job(source).and_then(|job| describe(&job)) {
+                Err(error) if sources.len() > 1 => {
+                    log::error!("{}", hints::line(&error));
+                    failed += 1;
+                }
+                described => described?,
+            }
+        }
+        return Error::if_any_failed(failed, sources.len(), "files");
     }
     if let (Some(shard), 1, false) = (settings.shard, sources.len(), settings.is_batch) {
         let job = &create_job(sources.get(0))?;
@@ -52,7 +62,10 @@ pub fn run(
             )));
         };
         session.device.set_estimate(|| estimate(&sources, create_job));
-        let process = || process_volume(job, layout, Some(shard), session);
+        let process = || {
+            process_volume(job, layout, Some(shard), session)?;
+            job.filter.finish()
+        };
         return session.run_logged(&job.source, Some(&job.sink), process);
     }
     let title = match sources.is_empty() {
@@ -177,6 +190,7 @@ impl Files<'_> {
             },
             None => image::process(job, &self.settings, session)?,
         }
+        job.filter.finish()?;
         session.timings.add_result(|| {
             let mut result = job.filter.parameters();
             result["input"] = job.source.to_string().into();
@@ -209,8 +223,10 @@ impl Work for Files<'_> {
         let parameters = (parameters, encoding, pages, self.session.strict);
         // The result does not depend on which shard does the file.
         let name = job.filter.name();
-        let identity = Identity::new(name, &parameters, [&job.source], Shard::WHOLE)?;
-        Ok(Marker::new(identity, [&job.sink]))
+        let (reads, writes) = &job.side;
+        let inputs = std::iter::once(&job.source).chain(reads);
+        let identity = Identity::new(name, &parameters, inputs, Shard::WHOLE)?;
+        Ok(Marker::new(identity, std::iter::once(&job.sink).chain(writes)))
     }
 
     fn memory(&self, job: &Job) -> Option<u64> {

@@ -40,6 +40,8 @@ pub struct Job {
     pub makes_folder: bool,
     /// How a Zarr output is written.
     pub pyramid: PyramidOptions,
+    /// Further inputs and outputs of the filter, such as a table.
+    pub side: (Vec<Source>, Vec<Sink>),
 }
 
 impl Job {
@@ -77,8 +79,8 @@ impl Job {
         };
         let prepared = self.prepared(source, division, session).map_err(failed)?;
         let (source, sink) = (self.source.clone(), self.sink.clone());
-        let (volume, filter) = (self.volume.clone(), prepared.filter());
-        Ok(Some(Self { source, sink, volume, filter, prepared: Some(prepared), ..*self }))
+        let (volume, filter, side) = (self.volume.clone(), prepared.filter(), self.side.clone());
+        Ok(Some(Self { source, sink, volume, filter, side, prepared: Some(prepared), ..*self }))
     }
 
     /// Number of axes that the filter works along.

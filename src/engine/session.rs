@@ -1,12 +1,13 @@
 //! Context of a command.
 
-use std::{fmt::Display, sync::Arc, time::Instant};
+use std::{env, fmt::Display, sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
     engine::{events::Events, progress::Progress},
     io::{
         Limits, Sink, Source,
+        file_roles::FileRoles,
         image::{Encoding, ImageFormat, ImageTarget},
     },
     util::{
@@ -55,10 +56,31 @@ impl Session {
         // A progress bar would overwrite what the user types, or what the run prints, on the terminal.
         let is_silent = matches!((input, output), (Source::File(_), Some(Sink::File(_))));
         let stage_line = is_silent.then(|| self.progress.stage_line(&self.timings));
+        let skipped = self.events.skipped_files();
         let done = work()?;
         drop(stage_line);
-        self.events.done(input, output, started.elapsed());
+        // The work may find that an earlier run has done it.
+        if self.events.skipped_files() == skipped {
+            self.events.done(input, output, started.elapsed());
+        }
         Ok(done)
+    }
+
+    /// Checks that no two names among the files of the run mean the same file, then opens the log. `declare` states the files
+    /// and how the run uses them. A command calls this before it reads or writes any of them.
+    ///
+    /// # Errors
+    /// `Kind::Usage` for a file with two uses, and when the log cannot be opened.
+    pub fn check_files(&self, declare: impl FnOnce(&mut FileRoles) -> Result<()>) -> Result<()> {
+        let mut roles = FileRoles::with_log(self.events.log());
+        let config = env::var_os("GPUPROC_CONFIG_PATH").filter(|path| !path.is_empty());
+        let config = config.map(|path| Source::File(path.into()));
+        let read = |config: &Source| roles.reads("GPUPROC_CONFIG_PATH", config);
+        let declared = config.as_ref().map_or(Ok(()), read).and_then(|()| declare(&mut roles));
+        if roles.has_log_conflict {
+            self.events.give_up();
+        }
+        declared.and_then(|()| self.events.open())
     }
 
     /// The session for one file of a batch. If the result is the same on every device (`is_exact`), the CPU may process

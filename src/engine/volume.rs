@@ -16,7 +16,7 @@ use crate::{
     },
     engine::session::Session,
     io::{
-        Sink,
+        file_roles::replaces,
         identity::Identity,
         image::{Encoding, ImageFormat},
         losses,
@@ -39,6 +39,9 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let endian = layout.endian.unwrap_or(Endian::Little);
     let described = with_result(job, &file, output);
     let target = VolumeTarget::new(&job.sink, &described, output.dtype, endian)?;
+    if job.filter.makes_labels() {
+        target.check_labels(output.dtype)?;
+    }
     if let Some(lost) = target.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }
@@ -97,13 +100,19 @@ pub fn process_plane(
     session: &Session,
 ) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
-    let output = job.filter.output(file.grid_type())?;
-    let dims = output.shape.dims;
+    let dims = job.filter.output(file.grid_type())?.shape.dims;
     if dims[axis] != 1 {
         return Err(Error::usage(format_args!(
             "{}: the result is a volume: name one, such as a .nii or .nrrd",
             job.sink
         )));
+    }
+    let target = session.image_target(&job.sink, format, encoding);
+    let labelled = labelled(job, &file, session)?;
+    let job = labelled.as_ref().unwrap_or(job);
+    let output = job.filter.output(file.grid_type())?;
+    if job.filter.makes_labels() {
+        target.check_labels(output.dtype)?;
     }
     let division = whole(job, &file, dims[2], session)?;
     let mut samples = Samples::zeros(output.dtype, 0)?;
@@ -117,7 +126,6 @@ pub fn process_plane(
     let metadata = Metadata { density, ..Metadata::default() };
     let (width, height) = (dims[across], dims[down]);
     let image = Image { width, height, channels: 1, samples, is_linear: false, metadata };
-    let target = session.image_target(&job.sink, format, encoding);
     job.report_warning(session)?;
     target.write(&target.with_numbers(image, file.dtype)?)
 }
@@ -182,8 +190,7 @@ fn process_shard(
 /// # Errors
 /// When the input cannot be identified, and when the output would replace the input.
 pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<Identity> {
-    let input = job.source.path().map(|path| Sink::File(path.to_owned()));
-    if input.is_some_and(|input| input.is_same(&job.sink)) {
+    if replaces(&job.sink, &job.source) {
         return Err(Error::usage(format_args!(
             "{}: --shard cannot replace its input, which other shards still read",
             job.sink

@@ -1,6 +1,7 @@
 //! File formats and streams. `-` stands for standard input or output. An output file is complete or absent.
 
 pub mod array;
+pub mod file_roles;
 pub mod identity;
 pub mod image;
 pub mod losses;

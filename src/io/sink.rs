@@ -1,8 +1,6 @@
 //! Outputs: standard output, or a file, which gets its name when it is complete.
 
 use std::{
-    borrow::Borrow,
-    collections::BTreeSet,
     ffi::OsString,
     fmt,
     fs::{self, File, OpenOptions},
@@ -11,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Source, standard,
-    unfinished::{UnfinishedFile, already_exists, parent_folder},
+    standard,
+    unfinished::{UnfinishedFile, already_exists, link_target, parent_folder},
 };
 use crate::util::error::{Error, Result};
 
@@ -95,7 +93,7 @@ impl Sink {
     pub fn create_folder(&self) -> Result<()> {
         let Self::File(path) = self else { return Ok(()) };
         let folder = parent_folder(path);
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+        fs::create_dir_all(link_target(folder)).map_err(|error| Error::io("create", folder, error))
     }
 
     /// Whether bytes are written directly, without a file to rename at the end: to standard output, a pipe or a device.
@@ -106,80 +104,6 @@ impl Sink {
                 fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
             }
         }
-    }
-
-    /// Whether both outputs would replace or create the same file, or are the same open file, as standard output is.
-    /// Devices and pipes, such as `/dev/null`, may be written twice and are never the same.
-    pub fn is_same(&self, other: &Self) -> bool {
-        let streams = (self.descriptor(), other.descriptor());
-        match (self, other) {
-            _ if matches!(streams, (Some(one), Some(other)) if one == other) => true,
-            (Self::File(one), Self::File(other)) if streams == (None, None) => {
-                target(one).is_some_and(|one| target(other) == Some(one))
-            }
-            // `-`, and a path of the file that standard output is redirected to.
-            _ => self.inode().is_some_and(|inode| other.inode() == Some(inode)),
-        }
-    }
-
-    /// Whether the output would replace the file `source`.
-    pub fn replaces(&self, source: &Source) -> bool {
-        source.path().is_some_and(|path| self.is_same(&Self::File(path.to_owned())))
-    }
-
-    /// The file descriptor that the output names, if any.
-    fn descriptor(&self) -> Option<u32> {
-        match self {
-            Self::Stdout => Some(1),
-            Self::File(path) => standard::descriptor(path),
-        }
-    }
-
-    /// Device and inode of an existing regular file, which identify it under all its names.
-    #[cfg(unix)]
-    fn inode(&self) -> Option<(u64, u64)> {
-        use std::os::unix::fs::MetadataExt;
-        let found = match self {
-            Self::Stdout => standard::output().and_then(|output| output.metadata()),
-            Self::File(path) => fs::metadata(path),
-        };
-        found.ok().filter(fs::Metadata::is_file).map(|found| (found.dev(), found.ino()))
-    }
-
-    #[cfg(not(unix))]
-    fn inode(&self) -> Option<(u64, u64)> {
-        None
-    }
-
-    /// Refuses several outputs to the same file.
-    ///
-    /// # Errors
-    /// `Kind::Usage` if two outputs are the same file.
-    pub fn all_differ<S: Borrow<Self>>(sinks: impl IntoIterator<Item = S>) -> Result<()> {
-        let all: Vec<S> = sinks.into_iter().collect();
-        if all.len() < 2 {
-            return Ok(());
-        }
-        let (mut open, mut targets) = (Vec::<&Self>::new(), BTreeSet::new());
-        for (number, own) in all.iter().map(Borrow::borrow).enumerate() {
-            // Open files are few, so each is compared with all others. Outputs with names may be many.
-            let is_taken = match (own, own.descriptor()) {
-                (Self::File(path), None) => {
-                    let is_new = target(path).is_none_or(|target| targets.insert(target));
-                    !is_new || open.iter().any(|other| own.is_same(other))
-                }
-                _ => {
-                    open.push(own);
-                    all[..number].iter().any(|other| own.is_same(other.borrow()))
-                }
-            };
-            if is_taken {
-                return Err(Error::usage(format_args!(
-                    "{own} is named for two outputs; they must differ"
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once.
@@ -214,18 +138,6 @@ impl Sink {
     }
 }
 
-/// The regular file or folder that an output at `path` replaces or creates, with symbolic links resolved; `None` for a
-/// device or a pipe.
-fn target(path: &Path) -> Option<PathBuf> {
-    if let Ok(found) = fs::metadata(path) {
-        return fs::canonicalize(path).ok().filter(|_| found.is_file() || found.is_dir());
-    }
-    let folder = parent_folder(path);
-    // A folder that is still to be created has no links.
-    let folder = fs::canonicalize(folder).or_else(|_| std::path::absolute(folder)).ok()?;
-    Some(folder.join(path.file_name()?))
-}
-
 /// A file that is written directly. Its bytes cannot be taken back.
 #[derive(Debug)]
 struct Direct(File);
@@ -251,13 +163,17 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     match standard::descriptor(path) {
         Some(1) => return standard::output().map(State::direct),
         // Linux opens the file again. As for a redirection, bytes are appended.
-        Some(_) => return OpenOptions::new().append(true).open(path).map(State::direct),
+        Some(_) => {
+            standard::refuse_stream(path).map_err(io::Error::other)?;
+            return OpenOptions::new().append(true).open(path).map(State::direct);
+        }
         None => {}
     }
     let existing = fs::metadata(path).ok();
     match &existing {
         Some(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Some(found) if !found.is_file() => {
+            standard::refuse_stream(path).map_err(io::Error::other)?;
             return OpenOptions::new().write(true).open(path).map(State::direct);
         }
         Some(_) if no_clobber => {
@@ -268,8 +184,11 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     if path.to_string_lossy().ends_with(['/', MAIN_SEPARATOR]) {
         return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is the name of a folder"));
     }
-    // For a symbolic link, the file that it points to is replaced, not the link.
-    let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+    // For a symbolic link, the file that it points to is replaced or created, not the link.
+    let path = link_target(path);
+    if path.is_symlink() {
+        return Err(io::Error::other("too many symbolic links in a row"));
+    }
     let folder = parent_folder(&path);
     if matches!(folder.try_exists(), Ok(false)) {
         let message = format!("the folder {} does not exist", folder.display());
@@ -350,10 +269,6 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"first\nsecond\n");
         assert_eq!(file.metadata().unwrap().len(), 13, "the file is another one");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        // Two paths of one file are the same output.
-        assert!(sink.is_same(&Sink::File(path)) && sink.is_same(&sink));
-        assert!(Sink::Stdout.is_same(&Sink::File("/dev/stdout".into())));
-        assert!(!Sink::Stdout.is_same(&Sink::File("/dev/null".into())));
     }
 
     #[test]
@@ -381,46 +296,5 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-    }
-
-    #[test]
-    fn two_names_of_one_file_are_the_same() {
-        let folder = tempfile::tempdir().unwrap();
-        let sink = |name: &str| Sink::File(folder.path().join(name));
-        assert!(sink("new").is_same(&sink("./new")) && !sink("new").is_same(&sink("other")));
-        fs::write(folder.path().join("old"), b"old").unwrap();
-        assert!(sink("old").is_same(&sink("./old")) && !sink("old").is_same(&sink("new")));
-        assert!(Sink::Stdout.is_same(&Sink::Stdout) && !Sink::Stdout.is_same(&sink("old")));
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::symlink("old", folder.path().join("link")).unwrap();
-            assert!(sink("link").is_same(&sink("old")));
-            let null = Sink::File("/dev/null".into());
-            assert!(!null.is_same(&null));
-        }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn the_first_of_many_outputs_that_is_taken_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        fs::write(path("old"), b"old").unwrap();
-        let names = ["new", "old", "folder/new", "other", "/dev/null", "/dev/null"];
-        let mut sinks = names.map(|name| Sink::File(path(name))).to_vec();
-        sinks.push(Sink::Stdout);
-        Sink::all_differ(&sinks).unwrap();
-        for again in ["./new", "old", "folder/./new"] {
-            let all = sinks.iter().cloned().chain([Sink::File(path(again))]);
-            let error = Sink::all_differ(all.chain([Sink::Stdout])).unwrap_err().one_line();
-            assert!(error.starts_with(&*Sink::File(path(again)).to_string()), "{error}");
-        }
-        // An open file is the same output as its name, whichever comes first.
-        use std::os::fd::AsRawFd;
-        let file = File::open(path("old")).unwrap();
-        let open = Sink::File(format!("/dev/fd/{}", file.as_raw_fd()).into());
-        let named = Sink::File(path("old"));
-        assert!(Sink::all_differ([&open, &named]).is_err());
-        assert!(Sink::all_differ([&named, &open]).is_err());
     }
 }

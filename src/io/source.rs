@@ -179,6 +179,7 @@ impl Source {
     /// `Kind::Io` if the input cannot be opened or read up to `at`.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
+        self.path().map_or(Ok(()), standard::refuse_stream)?;
         let mut input: Box<dyn Read + Send> = match self {
             Self::Stdin => open_standard(standard::INPUT.as_ref())?,
             // `/dev/stdin` opened by its path could be read even if standard input is open for writing only.

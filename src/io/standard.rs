@@ -41,6 +41,28 @@ pub fn reserve() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
+/// Refuses the name of a pipe or a device for a job of a server: opening or reading it may block all later jobs, and open
+/// files of this process belong to the server.
+///
+/// # Errors
+/// `Kind::Usage` if standard input and output are reserved.
+pub fn refuse_stream(path: &Path) -> Result<()> {
+    let is_file = || match path.metadata() {
+        Ok(found) => {
+            let is_regular = found.is_file() || found.is_dir() || path == Path::new("/dev/null");
+            is_regular && descriptor(path).is_none()
+        }
+        Err(_) => true,
+    };
+    match RESERVED.load(Ordering::Relaxed) && !is_file() {
+        true => Err(Error::usage(format_args!(
+            "{}: jobs of gpuproc serve use files only, not pipes, devices and open files",
+            path.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Whether output was written that cannot be taken back.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 /// The offset of standard input when it was first opened, or [`PIPE`] if it is not seekable; `None` if it was not

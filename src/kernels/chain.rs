@@ -277,6 +277,10 @@ impl Filter for Chain {
         last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
 
+    fn finish(&self) -> Result<()> {
+        self.steps.iter().try_for_each(|step| step.finish())
+    }
+
     fn warning(&self) -> Option<String> {
         self.steps.iter().find_map(|step| step.warning())
     }

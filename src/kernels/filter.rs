@@ -195,6 +195,14 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Completes what the filter writes in addition to the result, which is complete.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// A warning about the results of all runs so far.
     fn warning(&self) -> Option<String> {
         None

@@ -383,6 +383,6 @@ fn rejects_invalid_previews_before_meshing() {
     let mut command = crate::common::gpuproc();
     command.current_dir(&folder).arg("mesh").arg(&skull);
     command.args(["p.png", "--format", "ply", "--iso", "80", "--preview", "./p.png"]);
-    let twice = predicates::str::contains("p.png is named as the mesh and as its --preview");
+    let twice = predicates::str::contains("p.png is named as the output and as --preview");
     command.args(["--device", "cpu"]).assert().code(2).stderr(twice);
 }

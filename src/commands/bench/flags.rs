@@ -5,7 +5,11 @@ use clap::builder::PossibleValuesParser;
 use super::{case::Case, measure::Effort};
 use crate::{
     commands::flags::VolumeArgs,
-    io::{Sink, Source},
+    engine::session::Session,
+    io::{
+        Sink, Source,
+        file_roles::{INPUT, OUTPUT},
+    },
     util::error::{Error, Result},
 };
 
@@ -70,13 +74,16 @@ const FAMILIES: [&str; 8] =
 
 impl Args {
     /// Refuses outputs that are the same file or have an unknown format.
-    pub fn check_outputs(&self) -> Result<()> {
+    pub fn check_outputs(&self, session: &Session) -> Result<()> {
         let is_known = |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json");
         match self.output.iter().find(|sink| !is_known(sink)) {
             Some(sink) => {
                 Err(Error::usage(format_args!("{sink}: results are written as .csv or .json")))
             }
-            None => Sink::all_differ(&self.output),
+            None => session.check_files(|roles| {
+                self.input.iter().try_for_each(|input| roles.reads(INPUT, input))?;
+                self.output.iter().try_for_each(|sink| roles.writes(OUTPUT, sink))
+            }),
         }
     }
 

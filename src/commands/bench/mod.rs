@@ -36,7 +36,7 @@ pub use flags::Args;
 /// `Kind::Usage` for an unknown file type or a check of the CPU, errors of the device, and `Kind::Partial` when a case
 /// fails or its checked result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    args.check_outputs()?;
+    args.check_outputs(session)?;
     let cases = chosen_cases(&args, session)?;
     let effort = args.effort();
     session.timings.want_passes();

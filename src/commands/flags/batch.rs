@@ -13,6 +13,7 @@ use crate::{
     engine::session::Session,
     io::{
         Limits, Sink, Source, Sources,
+        file_roles::FileRoles,
         identity::Identity,
         image::has_image_name,
         marker::Marker,
@@ -32,6 +33,14 @@ pub struct FilesFromArgs {
 }
 
 impl FilesFromArgs {
+    /// Adds the list to the files of a run.
+    ///
+    /// # Errors
+    /// As [`FileRoles::reads`].
+    pub fn declare(&self, roles: &mut FileRoles) -> Result<()> {
+        self.files_from.as_ref().map_or(Ok(()), |list| roles.reads("--files-from", list))
+    }
+
     /// `inputs`, followed by the inputs that the list names. Standard input may occur only once among the list and all
     /// inputs.
     ///

@@ -5,17 +5,22 @@ use std::{ffi::OsString, mem::take, sync::Arc};
 use clap::Args;
 
 use super::{
-    FilesFromArgs, FolderArgs, IMAGE_FORMATS, MakeFilter, OutputArgs, Outputs, PlannedOutput,
-    ShardArgs, Steps, Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
+    FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
+    SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
 };
 use crate::{
-    data::volume::Dims,
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        volume::Dims,
+    },
     engine::{self, Job, Settings, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
+        file_roles::{FileRoles, INPUT, replaces},
         image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
         volume::{
-            Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
+            self, Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
     },
     kernels::filter::Filter,
@@ -135,7 +140,7 @@ pub struct FilterArgs {
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct FilterCommand {
     files: FilterArgs,
-    make: MakeFilter,
+    step: Step,
 }
 
 impl FilterCommand {
@@ -144,12 +149,22 @@ impl FilterCommand {
         files: FilterArgs,
         make: impl Fn(&Source, usize) -> Result<Box<dyn Filter>> + Send + Sync + 'static,
     ) -> Self {
-        Self { files, make: Arc::new(make) }
+        let makes_classes = files.makes_classes;
+        Self { files, step: Step { make: Arc::new(make), observed: None, makes_classes } }
+    }
+
+    /// The same with the filters of `make`, which write further outputs.
+    pub fn observed(
+        mut self,
+        make: impl Fn(&Source, usize) -> Result<(Box<dyn Filter>, SideFiles)> + Send + Sync + 'static,
+    ) -> Self {
+        self.step.observed = Some(Arc::new(make));
+        self
     }
 
     /// Adds the command to a chain. Its files are not used.
     pub fn add_to(self, steps: &mut Steps) {
-        steps.push(self.make, self.files.makes_classes);
+        steps.push(self.step);
     }
 
     /// Filters the results of `steps` for all inputs.
@@ -158,8 +173,8 @@ impl FilterCommand {
     /// When reading, computing or writing fails; [`Kind::Partial`](crate::util::error::Kind::Partial) when this
     /// concerns some of several files.
     pub fn run(self, mut steps: Steps, session: &Session) -> Result<()> {
-        steps.push(self.make, self.files.makes_classes);
-        let files = FilterArgs { makes_classes: steps.make_classes, ..self.files };
+        steps.push(self.step);
+        let files = FilterArgs { makes_classes: steps.make_classes(), ..self.files };
         files.run(&steps, session)
     }
 }
@@ -175,25 +190,41 @@ impl FilterArgs {
         self.sharding.shard.is_none_or(|shard| shard.index() == 0)
     }
 
-    /// Filters all inputs by `steps`.
+    /// Filters all inputs by `steps`, for one `-o` after the other.
     ///
     /// # Errors
-    /// When flags contradict each other or the inputs, when the format of an output is unknown, and those of
-    /// [`engine::run`].
+    /// When flags contradict each other or the inputs, when two names mean one file, when the format of an output is
+    /// unknown, and those of [`engine::run`].
     fn run(self, steps: &Steps, session: &Session) -> Result<()> {
         let outputs = self.output.split();
-        if outputs.len() <= 1 {
-            return self.run_one(steps, session);
-        }
-        if self.files.iter().any(|file| file == "-") {
+        if outputs.len() > 1 && self.files.iter().any(|file| file == "-") {
             return Err(Error::usage("standard input can be read only once: give one -o"));
         }
-        let with = |output| Self { output, ..self.clone() };
-        outputs.into_iter().try_for_each(|output| with(output).run_one(steps, session))
+        let (count, mut left) = (outputs.len(), Some(self));
+        let mut runs = Vec::new();
+        session.check_files(|roles| {
+            for output in outputs {
+                // The last run takes the names of the inputs, of which there may be many.
+                let args = if runs.len() + 1 == count { left.take() } else { left.clone() };
+                let args = Self { output, ..args.expect("each output has a run") };
+                // The first run writes the side files.
+                let steps = Steps { leaves_side_files: !runs.is_empty(), ..steps.clone() };
+                runs.push(args.plan(steps, (roles, count == 1), session)?);
+            }
+            Ok(())
+        })?;
+        runs.into_iter().try_for_each(|(sources, jobs, settings)| {
+            engine::run(sources, &|source| jobs.job(source), settings, session)
+        })
     }
 
-    /// Filters all inputs for one `-o`.
-    fn run_one(mut self, steps: &Steps, session: &Session) -> Result<()> {
+    /// The run for one `-o`, with its files added to `roles`. An output may replace its own input if it is the only one.
+    fn plan(
+        mut self,
+        steps: Steps,
+        (roles, is_one): (&mut FileRoles, bool),
+        session: &Session,
+    ) -> Result<(Sources, Jobs, Settings)> {
         let (mut sources, outputs) = self.files(session)?;
         let settings = Settings {
             encoding: Encoding {
@@ -210,12 +241,16 @@ impl FilterArgs {
         let sharding = self.sharding;
         let jobs = Jobs { args: self, outputs, steps };
         // An error in any job is reported before the first job runs.
-        check_all(&sources, |source| jobs.args.check_replaced(&jobs.job(source)?))?;
+        check_all(&sources, |source| match jobs.job(source) {
+            Err(error) if jobs.outputs.is_of_one_input(&error) => Ok(()),
+            job => jobs.args.check_replaced(&job?),
+        })?;
         jobs.check_encoding(&sources, session)?;
+        jobs.declare(&sources, (roles, is_one))?;
         if settings.is_batch {
             sources = sharding.files(sources.iter()).collect();
         }
-        engine::run(sources, &|source| jobs.job(source), settings, session)
+        Ok((sources, jobs, settings))
     }
 
     /// The inputs, which are taken out of the flags, and where their results go.
@@ -224,7 +259,9 @@ impl FilterArgs {
         let mut output = None;
         if self.in_place && !self.output.is_given() {
             let sources = self.list.inputs(files, session)?;
-            return Ok((self.folders.pictures(sources, false)?, Outputs::IN_PLACE));
+            let sources = self.folders.pictures(sources, false)?;
+            let outputs = Outputs::in_place(&sources);
+            return Ok((sources, outputs));
         }
         if !self.output.is_given() {
             if files.len() != 2 || self.list.files_from.is_some() {
@@ -240,13 +277,13 @@ impl FilterArgs {
         let is_volume =
             self.volume.layout().describes_volume() || self.output.is_volume(output.as_ref());
         let sources = self.folders.pictures(sources, is_volume)?;
-        let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
+        let outputs = self.output.plan(&sources, output)?;
         Ok((sources, outputs.expect("an output is named")))
     }
 
     /// Refuses to replace the input of `job`, unless the user typed its name as that of the output.
     fn check_replaced(&self, job: &Job) -> Result<()> {
-        match job.makes_folder && !self.in_place && job.sink.replaces(&job.source) {
+        match job.makes_folder && !self.in_place && replaces(&job.sink, &job.source) {
             true => Err(Error::usage(format_args!(
                 "{}: the output would replace the input; add --in-place if it should",
                 job.source
@@ -301,13 +338,48 @@ impl FilterArgs {
     }
 }
 
-struct Jobs<'a> {
-    args: FilterArgs,
-    outputs: Outputs,
-    steps: &'a Steps,
+/// Refuses an output whose name shows that it cannot hold the labels that `filter` makes.
+fn check_labels(
+    filter: &dyn Filter,
+    sink: &Sink,
+    format: Option<ImageFormat>,
+    is_volume: bool,
+) -> Result<()> {
+    // The size of a typical input, whose type does not matter.
+    let shape = Shape { dims: [64, 64, if is_volume { 64 } else { 1 }], channels: 1 };
+    let result = filter.output(GridType { shape, dtype: Dtype::U8 });
+    let (true, Ok(GridType { dtype, .. })) = (filter.makes_labels(), result) else { return Ok(()) };
+    match (format, is_volume && !is_zarr_path(sink)) {
+        (Some(format), _) => format.check_labels(sink, dtype),
+        (None, true) => volume::check_labels(sink, dtype),
+        (None, false) => Ok(()),
+    }
 }
 
-impl Jobs<'_> {
+struct Jobs {
+    args: FilterArgs,
+    outputs: Outputs,
+    steps: Steps,
+}
+
+impl Jobs {
+    /// Adds the files of all jobs to `roles`.
+    fn declare(&self, sources: &Sources, (roles, is_one): (&mut FileRoles, bool)) -> Result<()> {
+        let args = &self.args;
+        // Another run of this command has the same inputs.
+        if !self.steps.leaves_side_files {
+            args.list.declare(roles)?;
+            sources.iter().try_for_each(|source| roles.reads(INPUT, &source))?;
+        }
+        let extension = |source: &Source| Ok(args.extension(source));
+        self.outputs.declare(sources, extension, (roles, is_one))?;
+        let layout = args.volume.layout();
+        sources.iter().try_for_each(|source| {
+            let axes = if is_volume(&source, &layout) { 3 } else { 2 };
+            self.steps.side_files(&source, axes)?.declare(roles)
+        })
+    }
+
     /// Refuses options of formats that no output has.
     fn check_encoding(&self, sources: &Sources, session: &Session) -> Result<()> {
         let FilterArgs { quality, optimize, compression, .. } = &self.args;
@@ -366,11 +438,20 @@ impl Jobs<'_> {
         let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,
-            false => args.image_format(&source, &sink, (is_volume, is_flat))?,
+            false => {
+                let format = args.image_format(&source, &sink, (is_volume, is_flat));
+                // The output may have the extension of the input.
+                let is_named_alike = sink.extension() == source.extension() && makes_folder;
+                format.map_err(|error| match is_named_alike {
+                    true => self.outputs.unusable_name(&source, error),
+                    false => error,
+                })?
+            }
         };
         if !compares {
             refuse_terminal(&sink)?;
         }
+        check_labels(&*filter, &sink, format, is_volume)?;
         let volume = is_volume.then(|| Box::new(layout));
         let pyramid = PyramidOptions {
             levels: args.levels.map(usize::from),
@@ -383,7 +464,23 @@ impl Jobs<'_> {
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
             )));
         }
+        let side = self.steps.side_files(&source, if is_volume { 3 } else { 2 })?;
+        let side = (
+            side.reads.into_iter().map(|(_, source)| source).collect(),
+            side.writes.into_iter().map(|(_, sink)| sink).collect(),
+        );
         let prepared = None;
-        Ok(Job { source, sink, filter, prepared, volume, compares, format, makes_folder, pyramid })
+        Ok(Job {
+            side,
+            source,
+            sink,
+            filter,
+            prepared,
+            volume,
+            compares,
+            format,
+            makes_folder,
+            pyramid,
+        })
     }
 }

@@ -20,6 +20,6 @@ pub use filter::{FilterArgs, FilterCommand};
 pub use image::IMAGE_FORMATS;
 pub use output::{OutputArgs, Outputs, PlannedOutput};
 pub use pictures::FolderArgs;
-pub use steps::{MakeFilter, Steps};
+pub use steps::{SideFiles, Step, Steps};
 pub use target::{Destination, FIELDS, KeptFolders, Target, check_fields, refuse_terminal};
 pub use volume::{VolumeArgs, check_image_flags};

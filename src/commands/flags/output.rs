@@ -8,7 +8,7 @@
 //! | a name that ends with `.zarr` or `.precomputed` | that folder |
 //! | any other name | that file |
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
@@ -16,10 +16,11 @@ use super::target::{Destination, FIELDS, KeptFolders, Target, check_fields};
 use crate::{
     io::{
         Sink, Source, Sources,
+        file_roles::{FileRoles, OUTPUT, replaces},
         image::ImageFormat,
         volume::{VolumeFormat, is_zarr_path},
     },
-    util::error::{Error, Result},
+    util::error::{Error, Kind, Result},
 };
 
 /// Destination of results.
@@ -42,6 +43,9 @@ pub struct OutputArgs {
     keep_tree: bool,
 }
 
+/// The role of outputs that are named after their inputs.
+const OUTPUTS: &str = "an output";
+
 /// An input and its output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedOutput {
@@ -59,6 +63,8 @@ pub struct PlannedOutput {
 pub struct Outputs {
     destination: Destination,
     tree: KeptFolders,
+    /// Whether there are several inputs: one whose name cannot be used is then an unusable input, not wrong usage.
+    are_several: bool,
 }
 
 impl OutputArgs {
@@ -83,7 +89,8 @@ impl OutputArgs {
             Some(folder) => (Destination::Folder(folder.clone()), KeptFolders::Relative),
             None => (self.output.first().or(output.as_ref())?.destination(), KeptFolders::Flat),
         };
-        Some(Outputs { destination, tree: if self.keep_tree { KeptFolders::All } else { tree } })
+        let tree = if self.keep_tree { KeptFolders::All } else { tree };
+        Some(Outputs { destination, tree, are_several: false })
     }
 
     /// Whether the output, or else the positional `output`, is named as a volume. A single TIFF counts as a volume; a
@@ -123,7 +130,7 @@ impl OutputArgs {
         }
         let Some(outputs) = self.outputs(output) else { return Ok(None) };
         let planned = outputs.output_for(source.clone(), extension)?;
-        match planned.makes_folder && planned.sink.replaces(source) {
+        match planned.makes_folder && replaces(&planned.sink, source) {
             true => Err(Error::usage(format_args!(
                 "{source}: the output would replace the input; name another folder, or the file as the output"
             ))),
@@ -141,17 +148,11 @@ impl OutputArgs {
         named.map(Target::name).try_for_each(|name| check_fields(name, &known))
     }
 
-    /// The outputs of the inputs `sources`; `None` where no output is named. `output` is the positional one. `extension`
-    /// returns the extension of a result where it differs from that of its input.
+    /// The outputs of the inputs `sources`; `None` where no output is named. `output` is the positional one.
     ///
     /// # Errors
-    /// `Kind::Usage` when two inputs have the same output, and as [`Destination::sink`].
-    pub fn plan(
-        &self,
-        sources: &Sources,
-        output: Option<Target>,
-        extension: impl Fn(&Source) -> Result<Option<String>>,
-    ) -> Result<Option<Outputs>> {
+    /// `Kind::Usage` when several inputs have one file as output.
+    pub fn plan(&self, sources: &Sources, output: Option<Target>) -> Result<Option<Outputs>> {
         let Some(mut outputs) = self.outputs(output) else { return Ok(None) };
         if let (Destination::One(sink), true) = (&outputs.destination, sources.len() > 1) {
             outputs.destination = match sink {
@@ -167,40 +168,69 @@ impl OutputArgs {
                 }
             };
         }
-        let mut taken = BTreeSet::new();
-        for source in sources.iter() {
-            let extension = extension(&source)?;
-            let PlannedOutput { sink, makes_folder, .. } =
-                outputs.output_for(source, extension.as_deref())?;
-            if let (Sink::File(path), true) = (&sink, makes_folder) {
-                // Two names may also lead to one existing file by symbolic links.
-                let exists = path.symlink_metadata().is_ok();
-                let found = exists.then(|| path.canonicalize().ok()).flatten();
-                let found = found.filter(|found| found != path);
-                let is_new = found.is_none_or(|found| taken.insert(found));
-                if !taken.insert(path.clone()) || !is_new {
-                    let remedy = match (&outputs.destination, outputs.tree) {
-                        (Destination::Template(_), _) => "; {dir} distinguishes them",
-                        (_, KeptFolders::All) => "",
-                        _ => "; --keep-tree distinguishes them",
-                    };
-                    return Err(Error::usage(format_args!(
-                        "two inputs would become {sink}{remedy}"
-                    )));
-                }
-            }
-        }
+        outputs.are_several = sources.len() > 1;
         Ok(Some(outputs))
     }
 }
 
 impl Outputs {
     /// Each result replaces its input.
-    pub const IN_PLACE: Self = Self { destination: Destination::Inputs, tree: KeptFolders::Flat };
+    pub fn in_place(sources: &Sources) -> Self {
+        let are_several = sources.len() > 1;
+        Self { destination: Destination::Inputs, tree: KeptFolders::Flat, are_several }
+    }
 
     /// Whether each input has a separate output, in a folder that is created.
     pub fn has_output_per_input(&self) -> bool {
         self.destination.has_output_per_input()
+    }
+
+    /// Adds the outputs of `sources` to `roles`, after the inputs. `extension` returns the extension of a result where it
+    /// differs from that of its input. If `is_one`, an output may replace its own input.
+    ///
+    /// # Errors
+    /// `Kind::Usage` when an output is another output or an input, and as [`Destination::sink`].
+    pub fn declare(
+        &self,
+        sources: &Sources,
+        extension: impl Fn(&Source) -> Result<Option<String>>,
+        (roles, is_one): (&mut FileRoles, bool),
+    ) -> Result<()> {
+        for source in sources.iter() {
+            let extension = extension(&source)?;
+            let planned = match self.output_for(source, extension.as_deref()) {
+                Err(error) if self.is_of_one_input(&error) => continue,
+                planned => planned?,
+            };
+            let PlannedOutput { source, sink, makes_folder } = planned;
+            // Only outputs of several inputs have this role.
+            let role = if makes_folder { OUTPUTS } else { OUTPUT };
+            let is_taken = makes_folder && roles.is_written(OUTPUTS, &sink);
+            if is_taken && is_one {
+                let remedy = match (&self.destination, self.tree) {
+                    (Destination::Inputs, _) => "",
+                    (Destination::Template(_), _) => "; {dir} distinguishes them",
+                    (_, KeptFolders::All) => "",
+                    _ => "; --keep-tree distinguishes them",
+                };
+                return Err(Error::usage(format_args!("two inputs would become {sink}{remedy}")));
+            }
+            roles.writes_result(role, &sink, Some(&source).filter(|_| is_one))?;
+        }
+        Ok(())
+    }
+
+    /// The error that `source` cannot be used because of its name. For the only input, it is wrong usage.
+    pub fn unusable_name(&self, source: &Source, error: Error) -> Error {
+        match self.are_several && source.path().is_some() {
+            true => Error::bad_input(error.one_line()),
+            false => error,
+        }
+    }
+
+    /// Whether `error` concerns one of several inputs, so that the others are processed.
+    pub fn is_of_one_input(&self, error: &Error) -> bool {
+        self.are_several && error.kind() == Kind::BadInput
     }
 
     /// The input `source` with its output. `extension` is that of the result where it differs from that of the input.
@@ -208,7 +238,8 @@ impl Outputs {
     /// # Errors
     /// As [`Destination::sink`].
     pub fn output_for(&self, source: Source, extension: Option<&str>) -> Result<PlannedOutput> {
-        let sink = self.destination.sink(&source, extension, self.tree)?;
+        let sink = self.destination.sink(&source, extension, self.tree);
+        let sink = sink.map_err(|error| self.unusable_name(&source, error))?;
         Ok(PlannedOutput { source, sink, makes_folder: self.destination.has_output_per_input() })
     }
 }
@@ -240,10 +271,11 @@ mod tests {
             let args = OutputArgs { output, out_dir: None, keep_tree };
             let sources: Sources =
                 inputs.iter().map(|&name| Source::from(OsString::from(name))).collect();
-            args.plan(&sources, None, |_| Ok(None)).map(|outputs| {
+            args.plan(&sources, None).and_then(|outputs| {
                 let outputs = outputs.unwrap();
+                outputs.declare(&sources, |_| Ok(None), (&mut FileRoles::default(), true))?;
                 let sink = |source| outputs.output_for(source, None).unwrap().sink.to_string();
-                sources.iter().map(sink).collect::<Vec<_>>().join(" ")
+                Ok(sources.iter().map(sink).collect::<Vec<_>>().join(" "))
             })
         };
         assert_eq!(plan("new", false, &["/a/b", "c"]).unwrap(), "new/b new/c");

@@ -24,7 +24,7 @@ impl FolderArgs {
     /// and Zarr stores stay volumes. With `is_volume`, every folder is a volume.
     ///
     /// # Errors
-    /// When a folder cannot be read, or has only folders and `--recursive` is not given.
+    /// When the only folder cannot be read, or has only folders and `--recursive` is not given.
     pub fn pictures(self, sources: Sources, is_volume: bool) -> Result<Sources> {
         if is_volume && self.recursive {
             return Err(Error::usage("--recursive is for batches of images, not for volumes"));
@@ -34,8 +34,11 @@ impl FolderArgs {
         }
         let mut all = Sources::default();
         for source in sources.iter() {
-            if !self.add_pictures(&source, &mut all)? {
-                all.push(&source);
+            match self.add_pictures(&source, &mut all) {
+                Ok(true) => {}
+                // A folder that cannot be used fails when its turn comes, and the others do not.
+                Err(error) if sources.len() == 1 => return Err(error),
+                _ => all.push(&source),
             }
         }
         Ok(all)

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     data::image::Image,
     engine::{filtered, filtered_volume, session::Session},
-    io::{Source, volume::VolumeFile},
+    io::{Sink, Source, file_roles::FileRoles, volume::VolumeFile},
     kernels::{chain::Chain, filter::Filter},
     util::error::Result,
 };
@@ -15,38 +15,96 @@ use crate::{
 /// Makes the filter of a command for an input of 2 or 3 axes.
 pub type MakeFilter = Arc<dyn Fn(&Source, usize) -> Result<Box<dyn Filter>> + Send + Sync>;
 
+/// Makes the same filter with the outputs that it writes itself, such as a table.
+pub type MakeObserved =
+    Arc<dyn Fn(&Source, usize) -> Result<(Box<dyn Filter>, SideFiles)> + Send + Sync>;
+
+/// Files of a command, other than the input and the output of its filter, each with the flag that names it.
+#[derive(Clone, Debug, Default)]
+pub struct SideFiles {
+    /// Further inputs.
+    pub reads: Vec<(&'static str, Source)>,
+    /// Further outputs.
+    pub writes: Vec<(&'static str, Sink)>,
+}
+
+impl SideFiles {
+    /// Adds the files to those of a run.
+    ///
+    /// # Errors
+    /// As [`FileRoles::writes`].
+    pub fn declare(&self, roles: &mut FileRoles) -> Result<()> {
+        self.reads.iter().try_for_each(|(flag, source)| roles.reads(flag, source))?;
+        self.writes.iter().try_for_each(|(flag, sink)| roles.writes(flag, sink))
+    }
+}
+
+/// A command of a chain.
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "it holds functions")]
+pub struct Step {
+    /// Makes the filter alone.
+    pub make: MakeFilter,
+    /// Makes the filter with its further outputs, if the command has any.
+    pub observed: Option<MakeObserved>,
+    /// Whether the results are classes.
+    pub makes_classes: bool,
+}
+
 /// Commands that run one after another.
 #[derive(Clone, Default)]
 pub struct Steps {
-    makes: Vec<MakeFilter>,
-    /// Whether the result of a command are classes.
-    pub make_classes: bool,
+    /// The commands in order.
+    pub all: Vec<Step>,
+    /// Whether only the results of the last step are written, since an earlier run writes the side files.
+    pub leaves_side_files: bool,
 }
 
 impl fmt::Debug for Steps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} steps", self.makes.len())
+        write!(f, "{} steps", self.all.len())
     }
 }
 
 /// The parameters of the commands, for images and for volumes.
 impl Serialize for Steps {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let filters = [2, 3].map(|axes| self.filter(&Source::Stdin, axes).ok());
+        let plain = Self { leaves_side_files: true, ..self.clone() };
+        let filters = [2, 3].map(|axes| plain.filter(&Source::Stdin, axes).ok());
         filters.map(|filter| filter.map(|filter| filter.parameters())).serialize(serializer)
     }
 }
 
 impl Steps {
-    /// Adds a command at the end. `makes_classes`: whether its results are classes.
-    pub fn push(&mut self, make: MakeFilter, makes_classes: bool) {
-        self.makes.push(make);
-        self.make_classes |= makes_classes;
+    /// Adds a command at the end.
+    pub fn push(&mut self, step: Step) {
+        self.all.push(step);
     }
 
     /// Whether there is no command.
     pub fn is_empty(&self) -> bool {
-        self.makes.is_empty()
+        self.all.is_empty()
+    }
+
+    /// Whether the results of a command are classes.
+    pub fn make_classes(&self) -> bool {
+        self.all.iter().any(|step| step.makes_classes)
+    }
+
+    /// The side files of all commands for the input `source` of 2 or 3 axes.
+    ///
+    /// # Errors
+    /// When the flags of a command do not suit the input.
+    pub fn side_files(&self, source: &Source, axes: usize) -> Result<SideFiles> {
+        let mut all = SideFiles::default();
+        if !self.leaves_side_files {
+            for make in self.all.iter().filter_map(|step| step.observed.as_ref()) {
+                let (_, files) = make(source, axes)?;
+                all.reads.extend(files.reads);
+                all.writes.extend(files.writes);
+            }
+        }
+        Ok(all)
     }
 
     /// The result for the volume `file`, which is computed when it is read.
@@ -67,7 +125,12 @@ impl Steps {
     pub fn image(&self, source: &Source, image: Image, session: &Session) -> Result<Image> {
         match self.is_empty() {
             true => Ok(image),
-            false => filtered(&*self.filter(source, 2)?, source, image, session),
+            false => {
+                let filter = self.filter(source, 2)?;
+                let image = filtered(&*filter, source, image, session)?;
+                filter.finish()?;
+                Ok(image)
+            }
         }
     }
 
@@ -76,7 +139,11 @@ impl Steps {
     /// # Errors
     /// When the flags of a command do not suit the input.
     pub fn filter(&self, source: &Source, axes: usize) -> Result<Arc<dyn Filter>> {
-        let filters = self.makes.iter().map(|make| make(source, axes).map(Arc::from));
+        let make = |step: &Step| match step.observed.as_ref().filter(|_| !self.leaves_side_files) {
+            Some(observed) => observed(source, axes).map(|(filter, _)| filter),
+            None => (step.make)(source, axes),
+        };
+        let filters = self.all.iter().map(|step| make(step).map(Arc::from));
         Ok(match <[_; 1]>::try_from(filters.collect::<Result<Vec<_>>>()?) {
             Ok([filter]) => filter,
             Err(steps) => Arc::new(Chain { steps, before: Some(0) }),

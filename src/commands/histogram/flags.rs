@@ -13,7 +13,12 @@ use crate::{
         check_fields, choice_parser, refuse_terminal,
     },
     engine::session::Session,
-    io::{Sink, Source, Sources, image::ImageFormat},
+    io::{
+        Sink, Source, Sources,
+        file_roles::{INPUT, OUTPUT},
+        image::ImageFormat,
+        volume::is_volume,
+    },
     util::error::{Error, Result},
 };
 
@@ -123,8 +128,19 @@ impl Args {
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
         self.check_plots(&outputs, picture, session)?;
         let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
-        let files = adjusted.chain(outputs.sinks(&inputs));
-        Sink::all_differ(files.chain(picture.then_some(Sink::Stdout)))?;
+        let files = adjusted.chain(outputs.sinks(&inputs)).chain(picture.then_some(Sink::Stdout));
+        let (steps, layout) = (&self.settings.steps, self.volume.layout());
+        session.check_files(|roles| {
+            self.list.declare(roles)?;
+            let mask = self.settings.selection.mask.as_ref();
+            mask.map_or(Ok(()), |mask| roles.reads("--mask", mask))?;
+            inputs.iter().try_for_each(|input| roles.reads(INPUT, &input))?;
+            files.into_iter().try_for_each(|sink| roles.writes(OUTPUT, &sink))?;
+            inputs.iter().try_for_each(|input| {
+                let axes = if is_volume(&input, &layout) { 3 } else { 2 };
+                steps.side_files(&input, axes)?.declare(roles)
+            })
+        })?;
         let Self { mut settings, mut view, sharding, sum, list, volume, .. } = self;
         let shows = |format| match format {
             Format::Csv => view.by_component,

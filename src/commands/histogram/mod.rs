@@ -29,7 +29,7 @@ use tally::Tally;
 use crate::{
     data::shard::Shard,
     engine::session::Session,
-    io::{Sink, allow_broken_pipe, marker::Marker, standard},
+    io::{Sink, allow_broken_pipe, marker::Marker, standard, volume::is_volume},
     util::error::{Error, Result},
 };
 
@@ -70,10 +70,17 @@ impl Job {
         }
         let (adjusted, adjustments): (Vec<_>, Vec<_>) =
             self.settings.adjustments.iter().cloned().unzip();
-        let outputs: Vec<Sink> = self.outputs.sinks(&self.inputs).chain(adjusted).collect();
+        let mut outputs: Vec<Sink> = self.outputs.sinks(&self.inputs).chain(adjusted).collect();
+        let mut inputs = self.all_inputs();
+        for input in self.inputs.iter() {
+            let axes = if is_volume(&input, &self.settings.layout) { 3 } else { 2 };
+            let side = self.settings.steps.side_files(&input, axes)?;
+            inputs.extend(side.reads.into_iter().map(|(_, source)| source));
+            outputs.extend(side.writes.into_iter().map(|(_, sink)| sink));
+        }
         let written = (self.outputs.formats().collect::<Vec<_>>(), adjustments);
         let parameters = (&self.settings, &self.view, self.sum, written);
-        self.sharding.marker(session, ("histogram", &parameters), &self.all_inputs(), &outputs)
+        self.sharding.marker(session, ("histogram", &parameters), &inputs, &outputs)
     }
 }
 

@@ -8,11 +8,13 @@ use std::{
 };
 
 use self::table::Table;
-use super::flags::{FIELDS, FilterArgs, FilterCommand, KeptFolders, Target, check_fields};
+use super::flags::{
+    FIELDS, FilterArgs, FilterCommand, KeptFolders, SideFiles, Target, check_fields,
+};
 use crate::{
     engine::session::Session,
     io::{Sink, Source},
-    kernels::label::Label,
+    kernels::{filter::Filter, label::Label},
     util::error::{Error, Result},
 };
 
@@ -89,14 +91,18 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
     let owner: Mutex<Option<Source>> = Mutex::default();
     let (limits, no_clobber) = (session.limits(1), session.no_clobber);
     let timings = session.timings.clone();
-    Ok(FilterCommand::new(files, move |source, axes| {
+    let make = move |source: &Source, axes| {
         let label = Label::new(connectivity, axes, equal, min_size);
-        let label = label.map_err(|error| error.context(source))?;
-        let Some(target) = &table else { return Ok(Box::new(label)) };
-        let sink = table_of(target, source)?;
-        if !sink.1 && !is_first_shard {
-            return Ok(Box::new(label));
-        }
+        label.map_err(|error| error.context(source))
+    };
+    let Some(target) = table else {
+        return Ok(FilterCommand::new(files, move |source, axes| {
+            Ok(Box::new(make(source, axes)?))
+        }));
+    };
+    let observed = move |source: &Source, axes| -> Result<(Box<dyn Filter>, SideFiles)> {
+        let label = make(source, axes)?;
+        let sink = table_of(&target, source)?;
         let mut owner = owner.lock().unwrap_or_else(PoisonError::into_inner);
         if !sink.1 && owner.get_or_insert_with(|| source.clone()) != source {
             return Err(Error::usage(format_args!(
@@ -104,16 +110,29 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
                 sink.0
             )));
         }
+        let intensity = intensity.clone().map(Source::from);
+        let side = SideFiles {
+            reads: intensity.iter().map(|source| ("--intensity", source.clone())).collect(),
+            writes: vec![("--table", sink.0.clone())],
+        };
+        if !sink.1 && !is_first_shard {
+            return Ok((Box::new(label), side));
+        }
         let table = Table {
             sink,
             source: source.clone(),
-            intensity: intensity.clone().map(Source::from),
+            intensity,
             layout: (axes == 3).then(|| layout.clone()),
             limits,
             no_clobber,
             timings: timings.clone(),
             is_written: false.into(),
+            output: Mutex::default(),
         };
-        Ok(Box::new(label.observed(Arc::new(table))))
-    }))
+        Ok((Box::new(label.observed(Arc::new(table))), side))
+    };
+    let plain = move |source: &Source, axes| -> Result<Box<dyn Filter>> {
+        Ok(Box::new(make(source, axes)?))
+    };
+    Ok(FilterCommand::new(files, plain).observed(observed))
 }

@@ -3,7 +3,7 @@
 use std::{
     io::{self, Write},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -12,7 +12,7 @@ use crate::{
     data::{grid::Shape, samples::Samples},
     device::Device,
     io::{
-        Limits, Sink, Source,
+        Limits, Output, Sink, Source,
         image::read_image,
         volume::{Layout, VolumeFile, VolumeReader},
     },
@@ -40,6 +40,8 @@ pub struct Table {
     pub no_clobber: bool,
     pub timings: Arc<Timings>,
     pub is_written: AtomicBool,
+    /// The complete table until the labels are written.
+    pub output: Mutex<Option<Output>>,
 }
 
 /// Samples that are read together with the labels.
@@ -193,9 +195,18 @@ impl Observer for Table {
         let voxel = self.voxel()?;
         let rows = regions.iter().enumerate();
         let rows = rows.map(|(index, region)| self.row(index + 1, region, voxel.as_ref()));
-        sink.write_with(self.no_clobber, |file| match sink.extension().as_str() {
-            "json" => write_json(rows, file),
-            _ => write_csv(rows, self.row(0, &Region::EMPTY, voxel.as_ref()), file),
-        })
+        let mut output = sink.create(self.no_clobber)?;
+        match sink.extension().as_str() {
+            "json" => write_json(rows, &mut output),
+            _ => write_csv(rows, self.row(0, &Region::EMPTY, voxel.as_ref()), &mut output),
+        }
+        .map_err(|error| Error::io("write", sink.to_string(), error))?;
+        *self.output.lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<()> {
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner).take();
+        output.map_or(Ok(()), Output::commit)
     }
 }

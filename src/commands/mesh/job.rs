@@ -18,6 +18,7 @@ use crate::{
     engine::session::Session,
     io::{
         Sink, Source,
+        file_roles::{FileRoles, INPUT},
         mesh::{Details, MeshFormat},
         volume::{Layout, VolumeFile},
     },
@@ -92,6 +93,19 @@ impl MeshJob {
     pub(super) fn inputs(&self) -> impl Iterator<Item = &Source> + Clone {
         let colors = self.color_by.as_ref().map(|by| &by.source);
         iter::once(&self.volume).chain(&self.region.mask).chain(colors)
+    }
+
+    /// Adds the inputs to the files of a run.
+    ///
+    /// # Errors
+    /// As [`FileRoles::reads`].
+    pub(super) fn declare_inputs(&self, roles: &mut FileRoles) -> Result<()> {
+        let colors = self.color_by.as_ref().map(|by| &by.source);
+        let flags = [("--mask", self.region.mask.as_ref()), ("--color-by", colors)];
+        roles.reads(INPUT, &self.volume)?;
+        flags.into_iter().try_for_each(|(flag, source)| {
+            source.map_or(Ok(()), |source| roles.reads(flag, source))
+        })
     }
 
     /// Azimuth and elevation of the camera in degrees. By default, it faces the front of the patient if the space is

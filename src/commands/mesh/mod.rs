@@ -60,12 +60,18 @@ pub use parts::merge;
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial)
 /// when this concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    args.for_each_output()?.into_iter().try_for_each(|args| run_one(args, session))
+    let mut runs = Vec::new();
+    session.check_files(|roles| {
+        for args in args.for_each_output()? {
+            runs.push(args.work((roles, runs.is_empty()), session)?);
+        }
+        Ok(())
+    })?;
+    runs.into_iter().try_for_each(|(sources, jobs)| run_one(sources, jobs, session))
 }
 
 /// Meshes all volumes for one `-o`.
-fn run_one(args: Args, session: &Session) -> Result<()> {
-    let (sources, jobs) = args.work(session)?;
+fn run_one(sources: Sources, jobs: Jobs, session: &Session) -> Result<()> {
     let sharding = jobs.sharding();
     if let (Some(shard), true) = (sharding.shard, jobs.is_alone()) {
         let job = jobs.job_for(sources.get(0))?;
@@ -109,12 +115,15 @@ impl Work for Volumes<'_> {
 
     /// `None` also if the name of an output contains an isovalue that is still to be found.
     fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
-        let (Some(outputs), None) = (outputs::known_names(job), &job.preview) else {
+        let (Some(mut outputs), None) = (outputs::known_names(job), &job.preview) else {
             return Ok(None);
         };
+        let side = job.steps.side_files(&job.volume, 3)?;
+        outputs.extend(side.writes.into_iter().map(|(_, sink)| sink));
+        let inputs = job.inputs().chain(side.reads.iter().map(|(_, source)| source));
         // The result does not depend on which shard meshes the volume.
         let sharding = ShardArgs { shard: None, ..job.sharding };
-        sharding.marker(self.session, ("mesh", &job.parameters()), job.inputs(), &outputs)
+        sharding.marker(self.session, ("mesh", &job.parameters()), inputs, &outputs)
     }
 
     fn memory(&self, job: &MeshJob) -> Option<u64> {
@@ -154,8 +163,8 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
     session.device.set_estimate(|| estimate::for_job(&job, &file));
     let about = page::about(&file);
-    let mut names = Names::new(&job);
-    let targets = Target::open_all(&job, &mut names, session)?;
+    let mut names = Names::new(&job, session)?;
+    let targets = Target::open_all(&job, session)?;
     let input = VolumeInput::open(&job, file, session)?;
     let volume = (&input, &coords, colors.as_ref());
     targets

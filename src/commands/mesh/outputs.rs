@@ -10,6 +10,7 @@ use crate::{
     engine::session::Session,
     io::{
         Output, Sink,
+        file_roles::{FileRoles, OUTPUT},
         mesh::{MeshFolder, MeshFormat},
     },
     util::error::Result,
@@ -56,16 +57,11 @@ fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> 
 }
 
 impl Target {
-    /// Opens the outputs with known names, so that a wrong name fails before the work, and adds their names to `names`.
-    pub(super) fn open_all(
-        job: &MeshJob,
-        names: &mut Names<'_>,
-        session: &Session,
-    ) -> Result<Vec<Self>> {
+    /// Opens the outputs with known names, so that a wrong name fails before the work.
+    pub(super) fn open_all(job: &MeshJob, session: &Session) -> Result<Vec<Self>> {
         let open = |isovalues: &[Iso]| {
             let mut target = Self { isovalues: isovalues.to_vec(), opened: None };
             if let Some(sink) = known_name(job, isovalues[0]) {
-                names.add(&sink, isovalues)?;
                 let output = create(&sink, job.format, session)?;
                 target.opened = Some((sink, output));
             }
@@ -92,33 +88,66 @@ impl Target {
     }
 }
 
-/// The names of all meshes and of their pictures, which must differ.
+/// The names of all meshes and of their pictures, which must differ from each other and from all inputs.
 pub(super) struct Names<'a> {
     preview: Option<&'a Preview>,
-    taken: Vec<Sink>,
+    roles: FileRoles,
 }
 
 impl<'a> Names<'a> {
-    /// No names yet.
-    pub(super) fn new(job: &'a MeshJob) -> Self {
-        Self { preview: job.preview.as_ref(), taken: Vec::new() }
+    /// The names that are known from the start.
+    pub(super) fn new(job: &'a MeshJob, session: &Session) -> Result<Self> {
+        let mut roles = FileRoles::with_log(session.events.log());
+        job.declare_inputs(&mut roles)?;
+        declare_outputs(job, &mut roles)?;
+        Ok(Self { preview: job.preview.as_ref(), roles })
     }
 
-    /// Adds the name of an output and those of its pictures, except pictures whose isovalue is still to be found.
+    /// Adds the name of an output whose isovalue has been found, and the name of its picture.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for a name that is already taken.
     fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
-        self.taken.push(mesh.clone());
-        if let Some(preview) = self.preview.filter(|preview| preview.is_together) {
-            self.taken.push(preview.sink.clone());
-            return Sink::all_differ(&self.taken);
+        declare(mesh, isovalues, self.preview, &mut self.roles)
+    }
+}
+
+/// Adds the known names of outputs to the files of a run, and those of their pictures.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::util::error::Kind::Usage) for a name that is already taken.
+pub(super) fn declare_outputs(job: &MeshJob, roles: &mut FileRoles) -> Result<()> {
+    if job.labels.is_some() {
+        let (names, picture) = (known_names(job).unwrap_or_default(), job.preview.as_ref());
+        let all = names.iter().map(|name| (OUTPUT, name));
+        let mut all = all.chain(picture.map(|preview| (PREVIEW, &preview.sink)));
+        return all.try_for_each(|(role, sink)| roles.writes(role, sink));
+    }
+    for isovalues in isovalues_by_output(job) {
+        if let Some(sink) = known_name(job, isovalues[0]) {
+            declare(&sink, isovalues, job.preview.as_ref(), roles)?;
         }
-        for iso in isovalues {
-            if let (Some(preview), Iso::Value(iso)) = (self.preview, iso) {
-                self.taken.push(preview.name(*iso));
-            }
-        }
-        Sink::all_differ(&self.taken)
+    }
+    Ok(())
+}
+
+/// The role of pictures.
+const PREVIEW: &str = "--preview";
+
+/// Adds the output `mesh` and its pictures to `roles`, except pictures whose isovalue is still to be found.
+fn declare(
+    mesh: &Sink,
+    isovalues: &[Iso],
+    preview: Option<&Preview>,
+    roles: &mut FileRoles,
+) -> Result<()> {
+    roles.writes(OUTPUT, mesh)?;
+    match preview {
+        None => Ok(()),
+        Some(preview) if preview.is_together => roles.writes(PREVIEW, &preview.sink),
+        Some(preview) => isovalues.iter().try_for_each(|iso| match iso {
+            Iso::Value(iso) => roles.writes(PREVIEW, &preview.name(*iso)),
+            Iso::Auto(_) => Ok(()),
+        }),
     }
 }

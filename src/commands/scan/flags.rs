@@ -11,7 +11,13 @@ use crate::{
         },
     },
     data::dtype::Dtype,
-    io::{Source, array::ArrayFormat, image::has_image_name},
+    engine::session::Session,
+    io::{
+        Sink, Source,
+        array::ArrayFormat,
+        file_roles::{INPUT, OUTPUT},
+        image::has_image_name,
+    },
     kernels::scan::{Algorithm, Axis, Op},
     util::error::{Error, Result},
 };
@@ -256,13 +262,22 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When a format is unknown or flags contradict each other.
-    pub fn job(&self) -> Result<Job> {
+    /// When a format is unknown, two names mean one file, or flags contradict each other.
+    pub fn job(&self, session: &Session) -> Result<Job> {
         let source = input_or_pipe(self.input.as_ref())?;
         let is_image = self.format.is_none() && has_image_name(&source);
         let extension = is_image.then_some("npy");
         self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), extension)?;
+        session.check_files(|roles| {
+            let flags = [("--by-key", &self.by_key), ("--carry", &self.carry)];
+            roles.reads(INPUT, &source)?;
+            flags.into_iter().try_for_each(|(flag, source)| {
+                source.as_ref().map_or(Ok(()), |source| roles.reads(flag, source))
+            })?;
+            let sink = planned.as_ref().map_or(&Sink::Stdout, |planned| &planned.sink);
+            roles.writes_result(OUTPUT, sink, Some(&source))
+        })?;
         let (sink, axis) = (PlannedOutput::or_stdout(planned)?, self.axis);
         if is_image {
             self.check_table()?;

@@ -21,7 +21,7 @@ use crate::{
 /// When flags contradict each other, and when reading, scanning or writing fails.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let (sharding, carry) = args.sharding()?;
-    match (args.job()?, sharding.shard) {
+    match (args.job(session)?, sharding.shard) {
         (Job::Line(line), Some(shard)) => {
             let scan = || parts::run(&line, shard, carry, session);
             session.run_logged(&line.input.source, Some(&line.output.sink), scan)

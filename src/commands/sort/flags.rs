@@ -6,7 +6,12 @@ use crate::{
         choice_parser, dtype_parser, input_or_pipe,
     },
     data::dtype::Dtype,
-    io::{Sink, Source, array::ArrayFormat},
+    engine::session::Session,
+    io::{
+        Sink, Source,
+        array::ArrayFormat,
+        file_roles::{INPUT, OUTPUT},
+    },
     util::error::{Error, Result},
 };
 
@@ -114,7 +119,7 @@ impl Args {
     ///
     /// # Errors
     /// When a format is unknown, two outputs are the same file, or standard input is a terminal and no input is named.
-    pub fn job(&self) -> Result<Job> {
+    pub fn job(&self, session: &Session) -> Result<Job> {
         if self.shard.is_some() {
             return Err(Error::usage(
                 "a sort cannot be divided by --shard: the position of each number depends on all others",
@@ -123,6 +128,16 @@ impl Args {
         let source = input_or_pipe(self.input.as_ref())?;
         self.output.check_fields(self.results.as_ref(), &[])?;
         let planned = self.output.sink(&source, self.results.clone(), None)?;
+        session.check_files(|roles| {
+            roles.reads(INPUT, &source)?;
+            self.payload.as_ref().map_or(Ok(()), |values| roles.reads("--payload", values))?;
+            let sink = planned.as_ref().map_or(&Sink::Stdout, |planned| &planned.sink);
+            roles.writes_result(OUTPUT, sink, Some(&source))?;
+            let moved = self.payload_output.as_ref();
+            moved.map_or(Ok(()), |sink| {
+                roles.writes_result("--payload-output", sink, self.payload.as_ref())
+            })
+        })?;
         let results = PlannedOutput::or_stdout(planned)?;
         let format = ArrayFormat::for_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
@@ -130,11 +145,6 @@ impl Args {
         };
         let payload = match (&self.payload, &self.payload_output) {
             (Some(values), Some(sink)) => {
-                if sink.is_same(&results) {
-                    return Err(Error::usage(format_args!(
-                        "{sink} is named as the output and as --payload-output; they must differ"
-                    )));
-                }
                 let format = ArrayFormat::for_input(values, self.format)?;
                 let (source, dtype) = (values.clone(), self.payload_type);
                 Payload::File(ArrayInput { source, format, dtype }, output(sink)?)

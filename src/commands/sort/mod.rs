@@ -28,7 +28,7 @@ use crate::{
 /// # Errors
 /// When reading, sorting or writing fails.
 pub fn run(args: Args, session: &Session) -> Result<()> {
-    let job = args.job()?;
+    let job = args.job(session)?;
     let reader = job.keys.open(job.limits(session))?;
     for_number!(reader.dtype(), T => sort::<T>(&job, session, reader))
 }

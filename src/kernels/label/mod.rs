@@ -67,6 +67,12 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// # Errors
     /// Any error, which ends the job.
     fn observe(&self, labels: &Label, device: &Device, shape: Shape, pass: Pass<'_>) -> Result<()>;
+
+    /// Is called once the labels have been written.
+    ///
+    /// # Errors
+    /// Any error.
+    fn finish(&self) -> Result<()>;
 }
 
 impl Label {
@@ -225,6 +231,10 @@ impl Filter for Label {
             Some(Found::Samples(samples)) => samples.copy().map(Some),
             _ => Ok(None),
         }
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.observer.as_ref().map_or(Ok(()), |observer| observer.finish())
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

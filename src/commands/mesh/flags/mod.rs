@@ -16,12 +16,13 @@ use super::{
     job::{Iso, MeshJob, holds_several},
     label_list::{DEFAULT_STEPS, LABEL_FIELD, LabelList},
     names::{ISO_FIELD, add_iso_field, has_field},
+    outputs::declare_outputs,
     preview::Preview,
 };
 use crate::{
     commands::flags::{Outputs, PlannedOutput, ShardArgs, Steps, Target, refuse_terminal},
     engine::{batch::check_all, session::Session},
-    io::{Sink, Source, Sources, mesh::MeshFormat},
+    io::{Sink, Source, Sources, file_roles::FileRoles, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
         post::{Goal, PartFilter},
@@ -52,6 +53,10 @@ impl Jobs {
         self.is_alone
     }
 
+    fn is_of_one_input(&self, error: &Error) -> bool {
+        self.outputs.as_ref().is_some_and(|outputs| outputs.is_of_one_input(error))
+    }
+
     /// The job that meshes the volume `source`.
     ///
     /// # Errors
@@ -77,16 +82,20 @@ impl Args {
         Self { steps, ..self }
     }
 
-    /// Validates the flags and makes the jobs.
+    /// Validates the flags, makes the jobs, and adds their files to `roles`; the inputs only if this is the first run.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn work(mut self, session: &Session) -> Result<(Sources, Jobs)> {
+    pub(super) fn work(
+        mut self,
+        roles: (&mut FileRoles, bool),
+        session: &Session,
+    ) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
         if let Some(list) = self.list_among(&mut files)? {
             self.labels = Some(list);
         }
-        self.inputs_and_jobs(files, session)
+        self.inputs_and_jobs(files, roles, session)
     }
 
     /// These flags once for each `-o`.
@@ -102,8 +111,16 @@ impl Args {
         match is_piped {
             true => Err(Error::usage("standard input can be read only once: give one -o")),
             false => {
-                let with = |output| Self { output, ..self.clone() };
-                Ok(outputs.into_iter().map(with).collect())
+                let with = |(number, output)| {
+                    let leaves_side_files = number > 0;
+                    let steps = Steps { leaves_side_files, ..self.steps.clone() };
+                    let mut one = Self { output, steps, ..self.clone() };
+                    if leaves_side_files {
+                        one.preview.remove();
+                    }
+                    one
+                };
+                Ok(outputs.into_iter().enumerate().map(with).collect())
             }
         }
     }
@@ -128,6 +145,7 @@ impl Args {
     fn inputs_and_jobs(
         self,
         mut files: Vec<OsString>,
+        (roles, is_first): (&mut FileRoles, bool),
         session: &Session,
     ) -> Result<(Sources, Jobs)> {
         let mut output = None;
@@ -146,14 +164,33 @@ impl Args {
         self.output.check_fields(output.as_ref(), &[field])?;
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
-        let outputs = self.output.plan(&sources, output, extension)?;
+        let outputs = self.output.plan(&sources, output)?;
+        if let Some(outputs) = &outputs {
+            // Isovalues in the names are still to be filled in.
+            outputs.declare(&sources, extension, (&mut FileRoles::default(), true))?;
+        }
         let has_output_per_input = outputs.as_ref().is_some_and(Outputs::has_output_per_input);
         let is_listed = outputs.is_some() && self.list.files_from.is_some();
         let is_alone =
             outputs.is_none() || sources.len() == 1 && !is_listed && !has_output_per_input;
         let jobs = Jobs { flags: self, outputs, is_alone, are_several: sources.len() > 1 };
         // Jobs are built again when they run. Here, errors of any of them are reported before the first one runs.
-        check_all(&sources, |source| jobs.job_for(source).map(drop))?;
+        check_all(&sources, |source| match jobs.job_for(source) {
+            Err(error) if jobs.is_of_one_input(&error) => Ok(()),
+            job => job.map(drop),
+        })?;
+        jobs.flags.list.declare(roles)?;
+        for source in sources.iter() {
+            let job = match jobs.job_for(source) {
+                Err(error) if jobs.is_of_one_input(&error) => continue,
+                job => job?,
+            };
+            if is_first {
+                job.declare_inputs(roles)?;
+            }
+            job.steps.side_files(&job.volume, 3)?.declare(roles)?;
+            declare_outputs(&job, roles)?;
+        }
         if !is_alone {
             sources = jobs.sharding().files(sources.iter()).collect();
         }
@@ -289,13 +326,7 @@ impl Args {
     /// The preview of `output`, if requested.
     fn picture(&self, output: &Sink, format: MeshFormat, several: bool) -> Result<Option<Preview>> {
         let in_one = format == MeshFormat::Glb && !has_field(output, ISO_FIELD);
-        let preview = self.preview.job(several, in_one)?;
-        match preview.as_ref().is_some_and(|preview| preview.sink.is_same(output)) {
-            true => Err(Error::usage(format_args!(
-                "{output} is named as the mesh and as its --preview; they must differ"
-            ))),
-            false => Ok(preview),
-        }
+        self.preview.job(several, in_one)
     }
 
     /// Refuses flags and formats that do not go with `--labels`.

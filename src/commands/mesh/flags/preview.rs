@@ -41,6 +41,11 @@ pub(super) struct PreviewArgs {
 }
 
 impl PreviewArgs {
+    /// Draws no picture.
+    pub(super) fn remove(&mut self) {
+        self.preview = None;
+    }
+
     /// Azimuth and elevation, in degrees; `None` for the default.
     pub(super) fn view(&self) -> Option<[f32; 2]> {
         self.view
