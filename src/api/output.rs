@@ -236,7 +236,7 @@ fn write_image(
     let timings = Timings::new(false);
     let target = ImageTarget::new(sink, format, encoding, &timings);
     check_integers(sink, &image.samples, target.stored_dtype(image.samples.dtype()))?;
-    target.write(&image)
+    target.write(image)
 }
 
 /// Refuses integers of 32 bits, such as labels, that a file of type `stored` would clamp.

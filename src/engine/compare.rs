@@ -24,7 +24,7 @@ use crate::{
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let timings = &session.timings;
-    let file = ImageFile::read(&job.source, session.limits(job.filter.copies()), timings)?;
+    let file = ImageFile::read(&job.source, session.limits(1 + job.filter.copies()), timings)?;
     let first = match settings.pages {
         Some(range) => range.resolve(&job.source, file.pages(timings)?.count())?.start,
         None => 0,
@@ -36,14 +36,18 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         _ => ImageFormat::Png,
     };
     drop(file);
-    let before =
-        encoded(&image, format, Encoding { quality: Some(95), ..settings.encoding }, session)?;
+    let before = encoded(
+        image.copy()?,
+        format,
+        Encoding { quality: Some(95), ..settings.encoding },
+        session,
+    )?;
     let image = filtered(&*job.filter, &job.source, image, session)?;
     let format = if job.filter.makes_labels() { ImageFormat::Png } else { format };
     if job.filter.makes_labels() {
         format.check_labels(&job.sink, image.samples.dtype())?;
     }
-    let after = encoded(&image, format, settings.encoding, session)?;
+    let after = encoded(image, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {
         title: name
@@ -57,7 +61,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
 
 /// Encodes an image as the bytes of a file.
 fn encoded(
-    image: &Image,
+    image: Image,
     format: ImageFormat,
     encoding: Encoding,
     session: &Session,

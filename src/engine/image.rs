@@ -12,7 +12,7 @@ use crate::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
-        image::{Image, Metadata, Orientation},
+        image::{Image, Orientation},
         samples::Samples,
     },
     engine::session::Session,
@@ -21,7 +21,7 @@ use crate::{
         image::{
             Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
             RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
-            open_rows, set_exif_size,
+            open_rows,
         },
         losses,
     },
@@ -90,7 +90,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     if job.filter.makes_labels() {
         target.check_labels(image.samples.dtype())?;
     }
-    target.write(&target.with_numbers(image, dtype)?)
+    target.write(target.with_numbers(image, dtype)?)
 }
 
 /// Filters the pages `selected` one after the other.
@@ -116,7 +116,7 @@ fn process_pages(
             if job.filter.makes_labels() {
                 target.check_labels(image.samples.dtype())?;
             }
-            writer.page(&image)?;
+            writer.page(image)?;
             bar.advance(1);
         }
         job.report_warning(session)
@@ -140,9 +140,7 @@ fn process_jpeg(
     let filtered = job.filter.run_jpeg(&session.device, coefficients, encode);
     match filtered.map_err(|error| failed(&*job.filter, &job.source, error))? {
         JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),
-        JpegOutput::Pixels(pixels) => {
-            target.write(&Image { samples: Samples::U8(pixels), ..image })
-        }
+        JpegOutput::Pixels(pixels) => target.write(Image { samples: Samples::U8(pixels), ..image }),
     }
 }
 
@@ -190,18 +188,9 @@ fn filtered_by_one(
         let Grid { dims: [width, height, _], channels, samples, .. } =
             apply(filter, &session.device, &grid)?;
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
-        let mut metadata = metadata;
-        set_size(&mut metadata, [grid.shape(), output.shape]);
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
     output.and_then(run).map_err(|error| failed(filter, source, error))
-}
-
-/// Changes the size that EXIF states, if a filter changes it.
-fn set_size(metadata: &mut Metadata, [from, to]: [Shape; 2]) {
-    if let Some(exif) = metadata.exif.as_mut().filter(|_| from != to) {
-        set_exif_size(exif, [to.dims[0], to.dims[1]]);
-    }
 }
 
 fn failed(filter: &dyn Filter, source: &Source, error: Error) -> Error {
@@ -281,8 +270,7 @@ fn write_blocks(
     let format = job.format.unwrap_or(ImageFormat::Png);
     let samples = Samples::zeros(output.dtype, 0)?;
     let Shape { dims: [width, height, _], channels } = output.shape;
-    let mut head = Image { width, height, channels, samples, ..image };
-    set_size(&mut head.metadata, [shape, output.shape]);
+    let head = Image { width, height, channels, samples, ..image };
     let target = session.image_target(&job.sink, format, settings.encoding);
     if job.filter.makes_labels() {
         target.check_labels(output.dtype)?;
@@ -290,7 +278,7 @@ fn write_blocks(
     target.check(&head)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
     let file = job.sink.create(session.no_clobber)?;
-    let mut writer = create_rows(format, &head, &settings.encoding, file).map_err(failed)?;
+    let mut writer = create_rows(format, head, &settings.encoding, file).map_err(failed)?;
     let division = Division { own: 0..height, ..division };
     let prepared = job.prepared(&source, &division, session)?;
     filter_blocks(&source, &prepared, &division, session, |_, samples| {

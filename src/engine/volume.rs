@@ -127,7 +127,7 @@ pub fn process_plane(
     let (width, height) = (dims[across], dims[down]);
     let image = Image { width, height, channels: 1, samples, is_linear: false, metadata };
     job.report_warning(session)?;
-    target.write(&target.with_numbers(image, file.dtype)?)
+    target.write(target.with_numbers(image, file.dtype)?)
 }
 
 /// The division of the whole result, of `length` slices, into blocks. Checks the limits of the input.

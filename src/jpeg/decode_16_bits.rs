@@ -1,4 +1,4 @@
-//! Decoder of the two processes of JPEG (ITU-T T.81) that only DICOM uses, for samples of up to 16 bits.
+//! Decoder of the processes of JPEG (ITU-T T.81) with samples of up to 16 bits, which are common in DICOM.
 //!
 //! Lossless JPEG (process 14, annex H), the common compression of scanners, predicts samples from their neighbours.
 //! Lossy JPEG of 12 bits (process 4) is decoded by libjpeg's transform for 12 bits, as in DCMTK, GDCM and ITK.

@@ -7,6 +7,7 @@ use super::{
     damage::{Damage, DamageMap},
     entropy::Selection,
     huffman_decoder::HuffmanDecoder,
+    huffman_encoder::HuffmanTable,
     marker::{self, Segments},
 };
 use crate::util::error::{Error, Result};
@@ -316,8 +317,10 @@ impl<'a> Parser<'a> {
         let needs_ac = !is_lossless && selection.end > 0;
         let members = members.as_chunks::<2>().0.iter().map(|&[id, tables]| {
             let component = self.components.iter().position(|known| known.id == id)?;
-            let table =
-                |class: usize, number: u8| self.huffman[class].get(usize::from(number))?.clone();
+            let table = |class: usize, number: u8| {
+                let stated = self.huffman[class].get(usize::from(number))?.clone();
+                stated.or_else(|| self.standard_table(class, number))
+            };
             let (dc, ac) = (table(0, tables >> 4), table(1, tables & 15));
             let has_tables = (dc.is_some() || !needs_dc) && (ac.is_some() || !needs_ac);
             let [dc, ac] = [dc, ac].map(Option::unwrap_or_default);
@@ -331,8 +334,24 @@ impl<'a> Parser<'a> {
         (is_valid && is_ordered && !scan.members.is_empty()).then_some(scan)
     }
 
+    /// The table of annex K.3 that sequential files of 8 bits may leave out, as frames of Motion JPEG do: number 0 is
+    /// for luma, 1 for chroma.
+    fn standard_table(&self, class: usize, number: u8) -> Option<Arc<HuffmanDecoder>> {
+        let may_lack = self.file.process == Process::Sequential && self.file.precision == 8;
+        let number = usize::from(number);
+        (may_lack && number < 2).then(|| {
+            let HuffmanTable { counts, symbols } = &HuffmanTable::standard()[2 * number + class];
+            HuffmanDecoder::new(counts, symbols).map(Arc::new)
+        })?
+    }
+
     /// The file, if it has a scan.
     fn finish(self, colour: ColourSource) -> Result<JpegFile<'a>> {
+        // As in libjpeg, lossless files without a JFIF or Adobe segment hold RGB.
+        let colour = match (colour, self.file.process) {
+            (ColourSource::FromFile, Process::Lossless) => ColourSource::Fallback(ColourModel::Rgb),
+            _ => colour,
+        };
         let mut file = self.file;
         if file.scans.is_empty() {
             return Err(Error::bad_input("the JPEG file has no scan"));

@@ -49,6 +49,10 @@ pub struct Summary<'a> {
     pub size: [usize; 2],
     /// Channels of the decoded picture.
     pub channels: usize,
+    /// Bits per sample.
+    pub precision: u8,
+    /// Whether the file is lossless.
+    pub is_lossless: bool,
 }
 
 impl<'a> Summary<'a> {
@@ -60,15 +64,16 @@ impl<'a> Summary<'a> {
             let others = [marker::DHT, marker::JPG, marker::DAC];
             (marker::SOF0..=marker::SOF15).contains(&marker) && !others.contains(&marker)
         };
-        let (_, frame) = segments.iter().find(|(marker, _)| is_frame(*marker))?;
-        let &[_, h1, h0, w1, w0, components] = frame.first_chunk()?;
+        let &(marker, frame) = segments.iter().find(|(marker, _)| is_frame(*marker))?;
+        let &[precision, h1, h0, w1, w0, components] = frame.first_chunk()?;
         let size = [[w1, w0], [h1, h0]].map(|side| usize::from(u16::from_be_bytes(side)));
         let channels = if components == 1 { 1 } else { 3 };
-        Some(Self { segments, size, channels })
+        let is_lossless = marker == marker::SOF3;
+        Some(Self { segments, size, channels, precision, is_lossless })
     }
 }
 
-/// Whether `bytes` begin as a JPEG file does.
+/// Whether `bytes` begin as a JPEG file does. Stray bytes may follow, which the decoder skips.
 pub fn has_signature(bytes: &[u8]) -> bool {
-    bytes.starts_with(&[0xff, marker::SOI, 0xff])
+    bytes.starts_with(&[0xff, marker::SOI])
 }

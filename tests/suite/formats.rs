@@ -474,7 +474,7 @@ fn broken_exif_does_not_lose_the_image() {
         let sink = gpuproc::io::Sink::File(folder.join("out.tif"));
         let timings = Timings::new(false);
         let target = ImageTarget::new(&sink, ImageFormat::Tiff, Encoding::default(), &timings);
-        target.write(&image).unwrap();
+        target.write(image.clone()).unwrap();
         let again = load_image(folder.join("out.tif"));
         assert!(again.samples == image.samples && again.samples.dtype() == Dtype::U8);
     }

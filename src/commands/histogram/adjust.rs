@@ -5,6 +5,7 @@ use super::{
     job::{Adjustment, Settings},
 };
 use crate::{
+    data::image::Image,
     engine::session::Session,
     io::{
         Source, allow_broken_pipe,
@@ -28,7 +29,7 @@ pub fn write(
     if settings.adjustments.is_empty() {
         return Ok(());
     }
-    let Some((selected, mut image)) = input.take_whole() else {
+    let Some((selected, image)) = input.take_whole() else {
         return Err(Error::bad_input(format_args!(
             "{source}: --equalize and --auto-levels adjust one image; choose a page with --page"
         )));
@@ -41,10 +42,14 @@ pub fn write(
             Adjustment::Equalize => LookupTable::equalize(&counts[0]),
             Adjustment::AutoLevels(clip) => LookupTable::levels(&counts[0], clip),
         };
-        image.samples = session.device.run(&adjust, &pixels)?;
+        let samples = session.device.run(&adjust, &pixels)?;
         let format = ImageFormat::for_output(output)?;
         let target = session.image_target(output, format, Encoding::default());
-        allow_broken_pipe(target.write(&image))?;
+        allow_broken_pipe(target.write(Image {
+            samples,
+            metadata: image.metadata.clone(),
+            ..image
+        }))?;
     }
     Ok(())
 }

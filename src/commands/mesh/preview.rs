@@ -167,7 +167,7 @@ impl Preview {
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
         let target =
             session.image_target(sink, ImageFormat::for_output(sink)?, Encoding::default());
-        allow_broken_pipe(target.write(&image))?;
+        allow_broken_pipe(target.write(image))?;
         log::info!("picture: {sink}");
         Ok(())
     }

@@ -28,6 +28,11 @@ impl Orientation {
         Some(Self { transposed, reversed_x, reversed_y })
     }
 
+    /// Whether stored rows are columns of the upright image.
+    pub fn is_transposed(self) -> bool {
+        self.transposed
+    }
+
     /// Width and height of the upright image, given those of the stored one.
     pub fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
         if self.transposed { [height, width] } else { [width, height] }

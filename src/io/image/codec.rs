@@ -109,6 +109,8 @@ pub struct Capabilities {
     /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
     pub has_alpha: bool,
+    /// Whether grey images are stored as such, not as RGB.
+    pub has_grey: bool,
     /// Whether samples are linear light with premultiplied alpha ([`Image::is_linear`]).
     pub is_linear: bool,
     /// Whether pages are not limited to a palette of 256 colours, and to pixels that are either opaque or transparent.
@@ -125,6 +127,8 @@ pub struct MetadataSupport {
     pub blocks: &'static [MetadataBlock],
     pub has_density: bool,
     pub texts: TextSupport,
+    /// Whether EXIF is stored as tags of the page, not as a block.
+    pub has_exif_tags: bool,
     /// Descriptions of all pages together, such as their spacing.
     pub has_stack_text: bool,
     /// Name of the format whose [`AncillaryData`](crate::data::image::AncillaryData) it can store, or empty.
@@ -164,6 +168,7 @@ impl MetadataSupport {
         blocks: &[],
         has_density: false,
         texts: TextSupport::None,
+        has_exif_tags: false,
         has_stack_text: false,
         ancillary: "",
     };
@@ -174,11 +179,18 @@ impl Capabilities {
     pub const PLAIN: Self = Self {
         dtypes: &[Dtype::U8],
         has_alpha: true,
+        has_grey: true,
         is_linear: false,
         has_true_color: true,
         has_durations: false,
         metadata: MetadataSupport::NONE,
     };
+
+    /// Channels that are stored of an image with `channels` channels.
+    pub fn stored_channels(&self, channels: usize) -> usize {
+        let channels = if self.has_grey { channels } else { channels.max(3) };
+        if self.has_alpha { channels } else { channels.div_ceil(2) * 2 - 1 }
+    }
 
     /// Type in which samples of type `dtype` are stored: the same if it is supported, else the largest supported type
     /// that is not larger, else the smallest.

@@ -11,6 +11,7 @@ use super::jxl;
 use super::{
     bmp,
     codec::Codec,
+    consistency::adapt,
     error::BoxError,
     exr, gif, jpeg,
     pages::Encoding,
@@ -149,10 +150,11 @@ pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
 /// Creates a file of `format` that is written by rows ([`can_write_rows`]). `head` is the image without samples.
 pub fn create_rows(
     format: ImageFormat,
-    head: &Image,
+    mut head: Image,
     encoding: &Encoding,
     output: Output,
 ) -> io::Result<Box<dyn WriteRows>> {
     let rows = format.codec().rows.ok_or(io::ErrorKind::Unsupported)?;
-    (rows.create)(head, encoding, output)
+    adapt(&mut head.metadata, [head.width, head.height], head.channels);
+    (rows.create)(&head, encoding, output)
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufReader, Cursor},
+    io::{BufRead, BufReader, Cursor, Seek},
     path::Path,
 };
 
@@ -11,11 +11,11 @@ use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 use super::{
     error::BoxError,
     limits::{MAX_METADATA_BYTES, check_size},
-    metadata::{MetadataBlock, read_exif},
+    metadata::MetadataBlock,
     pages::DecodedPage,
     probe::Probe,
     riff,
-    tiff::exif,
+    tiff::exif::{self, read_exif},
 };
 use crate::{
     data::{dtype::Dtype, image::Metadata},
@@ -94,7 +94,17 @@ pub fn probe(
     path: &Path,
     bytes: Option<&[u8]>,
 ) -> Result<Probe, BoxError> {
-    let mut reader = ImageReader::with_format(BufReader::new(File::open(path)?), format);
+    probe_input(format, name, BufReader::new(File::open(path)?), bytes)
+}
+
+/// As [`probe`], for a file that is read from `input`.
+pub fn probe_input(
+    format: ImageFormat,
+    name: &'static str,
+    input: impl BufRead + Seek,
+    bytes: Option<&[u8]>,
+) -> Result<Probe, BoxError> {
+    let mut reader = ImageReader::with_format(input, format);
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(MAX_METADATA_BYTES);
     reader.limits(limits);

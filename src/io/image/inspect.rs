@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     data::{
+        dtype::Dtype,
         grid::{GridType, Shape},
         image::{Image, Metadata},
     },
@@ -54,10 +55,11 @@ pub fn has_planes(path: &Path) -> bool {
     ImageFormat::from_path(path).is_some_and(|format| format.codec().has_stacks)
 }
 
-/// Whether `source` is a regular file with the signature of JPEG. Its samples are then u8.
+/// Whether `source` is a regular file with the signature of JPEG, and samples of 8 bits.
 pub fn is_jpeg(source: &Source) -> bool {
     let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
     ImageFormat::from_path(path) == Some(ImageFormat::Jpeg)
+        && planned_size(source).is_none_or(|(_, grid)| grid.is_none_or(|g| g.dtype == Dtype::U8))
 }
 
 /// Reads the header of the file `source`. Content after the pixels, such as the number of frames, is only read if the

@@ -10,12 +10,15 @@ use super::{
     error::BoxError,
     limits::{check_scratch, check_size},
     metadata::{
-        MetadataBlock, XMP_NAME, add_text, iptc_from_resources, iptc_resource, read_exif,
-        utf8_or_latin1,
+        MetadataBlock, XMP_NAME, add_text, iptc_from_resources, iptc_resource, utf8_or_latin1,
     },
     pages::{DecodedPage, Encoding},
     probe::Probe,
-    tiff::{density::density_to_write, directory::number_in, exif},
+    tiff::{
+        density::density_to_write,
+        directory::number_in,
+        exif::{self, read_exif},
+    },
 };
 use crate::{
     data::{
@@ -25,9 +28,10 @@ use crate::{
     },
     io::Limits,
     jpeg::{
-        Container, Damage, Frame, JpegFile, Picture, Quality, SparseCoefficients, Summary, encode,
-        has_signature, marker,
+        ColourModel, Container, Damage, Frame, JpegFile, Picture, Process, Quality,
+        SparseCoefficients, Summary, encode, has_signature, marker,
     },
+    util::parallel,
 };
 
 /// JPEG.
@@ -46,10 +50,11 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     const MAX_HEADER: u64 = 8 << 20;
     let mut start = Vec::new();
     File::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
-    let Summary { segments, size, channels } =
+    let Summary { segments, size, channels, precision, .. } =
         Summary::new(&start).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = metadata(&segments);
-    let mut probe = Probe::new(CODEC.name, size, channels, Dtype::U8);
+    let dtype = if precision > 8 { Dtype::U16 } else { Dtype::U8 };
+    let mut probe = Probe::new(CODEC.name, size, channels, dtype);
     probe.add_block(MetadataBlock::Xmp, metadata.xmp.as_deref());
     probe.add_block(MetadataBlock::Icc, metadata.icc.as_deref());
     exif::add_to_probe(&mut probe, exif(&segments));
@@ -69,7 +74,9 @@ pub fn has_half_chroma(quality: u8) -> bool {
 /// Reads the headers of a file and checks the memory that it takes.
 fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
     let file = JpegFile::parse(bytes, &Container::default())?;
-    check_size(limits, file.frame.size, file.frame.pixel_bytes() as u64)?;
+    // Samples that are not decoded to u8 are decoded to u16 first.
+    let factor = if is_wide(&file) { 3 } else { 1 };
+    check_size(limits, file.frame.size, factor * file.frame.pixel_bytes() as u64)?;
     check_scratch(limits, file.scratch_bytes() as u64, "decoding its coefficients")?;
     Ok(file)
 }
@@ -90,6 +97,9 @@ pub fn decode_shrunken(
 ) -> Result<DecodedPage, BoxError> {
     let file = parse(bytes, limits)?;
     let page = decoded(&file, Vec::new(), None);
+    if is_wide(&file) {
+        return decode_wide(&file, page);
+    }
     let mut factors = file.frame.components.iter().flat_map(|component| component.sampling);
     // The resolution of three fourths cannot be halved.
     let shrink = if factors.any(|factor| factor == 3) { 1 } else { shrink(page.upright_size()) };
@@ -97,6 +107,30 @@ pub fn decode_shrunken(
     let [width, height] = page.size().map(|side| side.div_ceil(shrink));
     let image = Image { width, height, samples: Samples::U8(samples), ..page.image };
     Ok(DecodedPage { image, damage: damage_text(damage)?, ..page })
+}
+
+/// Whether a file is lossless, or has samples of more than 8 bits.
+fn is_wide(file: &JpegFile<'_>) -> bool {
+    file.process == Process::Lossless || file.precision > 8
+}
+
+/// Decodes a file for which [`is_wide`] holds. Samples of up to 8 bits become u8, others u16; the largest value that
+/// their bits can hold becomes full intensity, as in TIFF. Damage is an error.
+fn decode_wide(file: &JpegFile<'_>, page: DecodedPage) -> Result<DecodedPage, BoxError> {
+    let (process, colour) = (file.process, file.frame.colour);
+    if colour != ColourModel::Grey && (process, colour) != (Process::Lossless, ColourModel::Rgb) {
+        let kind = if process == Process::Lossless { "lossless" } else { "12-bit" };
+        return Err(format!("{kind} JPEG of {colour:?} components is not supported").into());
+    }
+    let mut samples = file.decode_16_bits()?;
+    let (max, full) = ((1 << file.precision) - 1, if file.precision > 8 { 65_535 } else { 255 });
+    let scale = |sample: u16| ((u32::from(sample).min(max) * full + max / 2) / max) as u16;
+    samples.iter_mut().for_each(|sample| *sample = scale(*sample));
+    let samples = match file.precision {
+        9.. => Samples::U16(samples),
+        _ => Samples::U8(parallel::mapped(&samples, |&sample| sample as u8)?),
+    };
+    Ok(page.with_samples(samples))
 }
 
 /// Reads the coefficients of a file, and its image without samples; `None` if the file cannot be decoded, exceeds
@@ -172,6 +206,9 @@ pub fn encode_coefficients(
     Ok(encode(&coefficients.frame, picture, &segments(metadata)?, optimized)?)
 }
 
+/// Name of the format of files with further pictures.
+pub const MULTI_PICTURE: &str = "Multi-Picture Format";
+
 const JFIF: &[u8] = b"JFIF\0";
 const EXIF: &[u8] = b"Exif\0\0";
 const ICC: &[u8] = b"ICC_PROFILE\0";
@@ -237,7 +274,7 @@ fn metadata(segments: &[(u8, &[u8])]) -> (Metadata, Orientation, Vec<String>) {
     if pictures > 1 {
         // Further pictures are previews, or gain maps for HDR displays.
         metadata.ancillary.push(AncillaryData {
-            format: "Multi-Picture Format",
+            format: MULTI_PICTURE,
             name: "MPF".into(),
             bytes: Vec::new(),
             loss: Some("further images in the file (MPF) are dropped"),

@@ -13,8 +13,10 @@ use super::{
     codec::{Codec, Decode},
     error::BoxError,
     limits::{MIN_SCRATCH, check_size},
-    metadata::{MetadataBlock, read_exif},
+    metadata::MetadataBlock,
     pages::DecodedPage,
+    tiff::exif::read_exif,
+    xmp::upright,
 };
 use crate::{
     data::{
@@ -87,7 +89,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let icc = MetadataBlock::Icc.capped(icc, &mut losses);
     // The decoder rotates the image by its header, which takes precedence over EXIF.
     let (exif, _) = read_exif(exif.map(<[u8]>::to_vec), &mut losses);
-    let xmp = MetadataBlock::Xmp.capped(xmp.map(<[u8]>::to_vec), &mut losses);
+    let xmp = MetadataBlock::Xmp.capped(xmp.map(upright), &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
     let orientation = Orientation::default();
     let mut page = DecodedPage::header(size, channels, dtype, metadata, orientation, losses)?;

@@ -1,6 +1,6 @@
-//! ICC profiles, EXIF, XMP, IPTC and texts: maximum lengths, containers, and the orientation in EXIF.
+//! ICC profiles, EXIF, XMP, IPTC and texts: maximum lengths and containers.
 
-use crate::data::image::{Metadata, Orientation, Text};
+use crate::data::image::{Metadata, Text};
 
 /// Metadata that are kept as the bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,26 +154,10 @@ pub fn iptc_resource(iptc: &[u8]) -> Vec<u8> {
     resource
 }
 
-/// Splits EXIF into the block without orientation, and the orientation. Adds a loss if the block is too long.
-pub fn read_exif(
-    exif: Option<Vec<u8>>,
-    losses: &mut Vec<String>,
-) -> (Option<Vec<u8>>, Option<Orientation>) {
-    let mut exif = exif.map(strip_exif_prefix);
-    let orientation = exif.as_deref_mut().and_then(take_orientation);
-    (MetadataBlock::Exif.capped(exif, losses), orientation)
-}
-
 /// Removes the prefix that JPEG requires before the TIFF header. Some writers put it into PNG and WebP files, too.
 pub fn strip_exif_prefix(mut exif: Vec<u8>) -> Vec<u8> {
     if exif.starts_with(b"Exif\0\0") {
         exif.drain(..6);
     }
     exif
-}
-
-/// Removes the orientation from EXIF and returns it, so that no viewer rotates the upright image again.
-pub fn take_orientation(exif: &mut [u8]) -> Option<Orientation> {
-    let found = image::metadata::Orientation::remove_from_exif_chunk(exif)?;
-    Orientation::from_exif(found.to_exif())
 }

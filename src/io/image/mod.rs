@@ -6,6 +6,7 @@
 mod bmp;
 mod canvas;
 mod codec;
+mod consistency;
 mod error;
 mod exr;
 mod formats;
@@ -33,6 +34,7 @@ mod unsupported;
 mod vp8;
 mod webp;
 mod write;
+mod xmp;
 
 pub(super) use error::catch_panic;
 pub use formats::{
@@ -44,6 +46,5 @@ pub use pages::{Animation, Delay, Encoding, Series};
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsHeader, RowsReader, WriteRows};
-pub use tiff::exif::set_size as set_exif_size;
 pub use unsupported::message as unsupported_format;
 pub use write::{ImageTarget, PagesWriter};

@@ -7,7 +7,7 @@ use super::{
     error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, DecodedPage, OnePage, Pages},
+    pages::{Animation, OnePage, Pages},
     tiff::bytes::FileBytes,
     unsupported,
 };
@@ -145,9 +145,11 @@ impl<'a> ImageFile<'a> {
         Ok(Some((coefficients, decoded.image)))
     }
 
-    /// Number of channels of a JPEG file, for [`ImageFile::consume_jpeg`]; `None` for other files.
+    /// Number of channels of a JPEG file of 8 bits, for [`ImageFile::consume_jpeg`]; `None` for other files, and for
+    /// lossless ones.
     pub fn jpeg_channels(&self) -> Option<usize> {
-        Some(Summary::new(self.jpeg_bytes()?)?.channels)
+        let summary = Summary::new(self.jpeg_bytes()?)?;
+        (summary.precision == 8 && !summary.is_lossless).then_some(summary.channels)
     }
 
     /// Decodes a JPEG file and passes its pixels, in the stored orientation, to `consume`: whole rows, from several
@@ -289,8 +291,7 @@ impl ImagePages<'_> {
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.decode_timed(timings, || pages.decode(page))?;
-        let DecodedPage { image, orientation, losses, damage } = decoded;
-        file.report(&losses, damage.as_deref())?;
-        image.upright(orientation).map_err(|error| error.context(file.source))
+        file.report(&decoded.losses, decoded.damage.as_deref())?;
+        decoded.into_upright().map_err(|error| error.context(file.source))
     }
 }

@@ -32,6 +32,7 @@ use crate::{
 
 pub const CODEC: Codec = Codec {
     capabilities: Capabilities {
+        has_grey: false,
         has_durations: true,
         metadata: MetadataSupport {
             blocks: &[MetadataBlock::Icc, MetadataBlock::Exif, MetadataBlock::Xmp],

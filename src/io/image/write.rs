@@ -2,24 +2,25 @@
 //! store is reported.
 
 use std::{
-    borrow::Cow,
     collections::HashSet,
     io::{self, Write},
 };
 
 use super::{
     codec::{Capabilities, TextSupport},
+    consistency::{adapt, foreign_colours},
     error::BoxError,
     formats::ImageFormat,
-    jpeg,
+    jpeg::{self, MULTI_PICTURE},
     metadata::{MetadataBlock, display_name, is_about_file},
     pages::{Encoding, PageWriter, Series},
-    tiff::exif,
+    tiff::exif::{self, Exif},
+    xmp::announces_other_data,
 };
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Image, Metadata},
+        image::{AncillaryData, Image, Metadata},
         samples::Samples,
     },
     io::{Sink, losses::LossLog},
@@ -133,10 +134,10 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Writes an image.
-    pub fn write(&self, image: &Image) -> Result<()> {
-        self.check(image)?;
+    pub fn write(&self, image: Image) -> Result<()> {
+        self.check(&image)?;
         let codec = self.format.codec();
-        let encode = || -> Result<Vec<u8>, BoxError> {
+        let encode = move || -> Result<Vec<u8>, BoxError> {
             let fitted = fitted(image, &codec.capabilities)?;
             // Encoders abort the process if an allocation fails. Their output may be as long as the samples, and some
             // hold it twice.
@@ -148,8 +149,10 @@ impl<'a> ImageTarget<'a> {
 
     /// Writes a JPEG file from DCT coefficients.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
-        let optimized = self.encoding.optimized;
-        self.write_bytes(|| jpeg::encode_coefficients(coefficients, metadata, optimized))
+        let (frame, optimized) = (&coefficients.frame, self.encoding.optimized);
+        let mut metadata = metadata.clone();
+        adapt(&mut metadata, frame.size, frame.colour.channels());
+        self.write_bytes(|| jpeg::encode_coefficients(coefficients, &metadata, optimized))
     }
 
     fn write_bytes(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<()> {
@@ -196,10 +199,11 @@ pub struct PagesWriter<'a> {
 
 impl PagesWriter<'_> {
     /// Writes the next page.
-    pub fn page(&mut self, image: &Image) -> Result<()> {
+    pub fn page(&mut self, image: Image) -> Result<()> {
         let Self { pages, target, count } = self;
-        target.check_page(image, *count)?;
-        let write = || -> Result<(), BoxError> {
+        let target = *target;
+        target.check_page(&image, *count)?;
+        let write = move || -> Result<(), BoxError> {
             let fitted = fitted(image, &target.format.codec().capabilities)?;
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             pages.page(&fitted)
@@ -226,21 +230,21 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     }
 }
 
-/// Converts `image` to samples and channels that the format supports.
-fn fitted<'a>(image: &'a Image, capabilities: &Capabilities) -> Result<Cow<'a, Image>> {
+/// Converts `image` to samples, channels and metadata that the format supports.
+fn fitted(image: Image, capabilities: &Capabilities) -> Result<Image> {
     let dtype = capabilities.nearest_dtype(image.samples.dtype());
     let mut fitted = match (image.is_linear, capabilities.is_linear) {
-        (false, true) => Cow::Owned(image.to_linear()?),
-        (true, false) => Cow::Owned(image.to_straight(dtype)?),
-        _ if dtype == Dtype::F32 && dtype != image.samples.dtype() => {
-            Cow::Owned(image.to_floats()?)
-        }
-        _ if dtype != image.samples.dtype() => Cow::Owned(image.narrowed(dtype)?),
-        _ => Cow::Borrowed(image),
+        (false, true) => image.to_linear()?,
+        (true, false) => image.to_straight(dtype)?,
+        _ if dtype == Dtype::F32 && dtype != image.samples.dtype() => image.to_floats()?,
+        _ if dtype != image.samples.dtype() => image.narrowed(dtype)?,
+        _ => image,
     };
-    if image.has_alpha() && !capabilities.has_alpha {
-        fitted = Cow::Owned(fitted.without_alpha()?);
+    if fitted.has_alpha() && !capabilities.has_alpha {
+        fitted = fitted.without_alpha()?;
     }
+    let stored_channels = capabilities.stored_channels(fitted.channels);
+    adapt(&mut fitted.metadata, [fitted.width, fitted.height], stored_channels);
     Ok(fitted)
 }
 
@@ -282,6 +286,29 @@ fn loss_message(image: &Image, capabilities: &Capabilities, count: usize) -> Opt
         MetadataBlock::Icc => "the colour profile is dropped".to_owned(),
         block => format!("{} is dropped", block.name()),
     }));
+    if kept.blocks.contains(&MetadataBlock::Icc) {
+        let stored = capabilities.stored_channels(image.channels);
+        let colours = metadata.icc.as_deref().and_then(|icc| foreign_colours(icc, stored));
+        // Grey images that a filter made of colours are masks or labels, which need no profile.
+        if let Some(colours) = colours.filter(|colours| stored >= 3 || *colours != "RGB") {
+            losses.push(format!("the colour profile is dropped: it is for {colours} colours"));
+        }
+    }
+    if kept.has_exif_tags
+        && let Some(Exif { is_partial: true, .. }) =
+            metadata.exif.as_deref().and_then(Exif::from_block)
+    {
+        losses.push(
+            "EXIF that cannot be read, or has types that TIFF does not allow, is dropped"
+                .to_owned(),
+        );
+    }
+    let has_other_data = |part: &AncillaryData| part.format == MULTI_PICTURE;
+    if !metadata.ancillary.iter().any(has_other_data)
+        && metadata.xmp.as_deref().is_some_and(announces_other_data)
+    {
+        losses.push("the gain map, depth map or video that XMP announces is dropped".to_owned());
+    }
     if metadata.density.is_some() && !kept.has_density {
         losses.push("the pixel density is dropped".to_owned());
     }

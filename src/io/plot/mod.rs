@@ -68,7 +68,7 @@ impl Drawing {
         let image = timings.time("plot", || self.to_image())?;
         let mut target = ImageTarget::new(sink, ImageFormat::Png, Encoding::default(), timings);
         target.no_clobber = no_clobber;
-        target.write(&image)
+        target.write(image)
     }
 }
 

@@ -34,6 +34,7 @@ use super::{
     codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
     limits::{check_scratch, check_size},
+    metadata::display_name,
     pages::{DecodedPage, Encoding},
     probe::Probe,
 };
@@ -83,7 +84,8 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Maximum size in bytes of a header in which attributes are searched.
     const MAX_HEADER_LEN: u64 = 2 << 20;
     let file = MetaData::read_from_file(path, false)?;
-    let first = file.headers.first().ok_or("there are no layers")?;
+    let (layer, decoded) = picture(&file).unwrap_or_default();
+    let first = file.headers.get(layer).ok_or("there are no layers")?;
     let channels = &first.channels.list;
     let names: Vec<String> = channels.iter().map(|channel| channel.name.to_string()).collect();
     let kind = channels.first().map(|channel| match channel.sample_type {
@@ -98,8 +100,8 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         dtype: kind.unwrap_or_default().to_owned(),
         decoded: Dtype::F32,
         channels: names.join(", "),
-        has_colour: !has(first, "Y"),
-        has_alpha: has(first, "A"),
+        has_colour: decoded.len() >= 3,
+        has_alpha: matches!(decoded.len(), 2 | 4),
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
         bytes: pixels.saturating_mul(4 * names.len() as u64),
@@ -107,7 +109,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     };
     let (mut metadata, mut start) = (Metadata::default(), Vec::new());
     File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
-    attributes::read(&start, 0, &mut metadata, &mut Vec::new());
+    attributes::read(&start, layer, &mut metadata, &mut Vec::new());
     probe.add_metadata(&metadata);
     Ok(probe)
 }
@@ -115,21 +117,34 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
 /// Memory for decoding a block, as a multiple of its samples (measured).
 const BLOCK_COPIES: u64 = 8;
 
-/// Decodes the first layer with the channels R, G and B, else the first one with Y, cut to the display window.
+/// Decodes the [`picture`] of a file, cut to the display window.
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
-    let file = MetaData::read_from_buffered(Cursor::new(bytes), false)?;
-    let (layer, colours) =
-        layer(&file).ok_or("there are no channels named R, G and B, nor one named Y")?;
+    /// Flag in the second byte of the version field: a part has several samples per pixel.
+    const DEEP: u8 = 0x08;
+    let is_deep = bytes.get(5).is_some_and(|flags| flags & DEEP != 0);
+    let deep = || "deep images (several samples per pixel) are not supported; flatten it first";
+    let file = MetaData::read_from_buffered(Cursor::new(bytes), false).map_err(|error| {
+        match error.to_string() {
+            _ if is_deep => deep().into(),
+            text if text.contains("subsampling") => BoxError::from(
+                "channels of lower resolution, such as luminance and chroma (Y, RY, BY), are not supported",
+            ),
+            _ => error.into(),
+        }
+    })?;
+    let (layer, names) = picture(&file).ok_or_else(|| match is_deep {
+        true => deep().to_owned(),
+        false => no_picture(&file),
+    })?;
     let header = &file.headers[layer];
-    let channels = colours + usize::from(has(header, "A"));
+    let channels = names.len();
     let window = header.shared_attributes.display_window;
     check_limits(&file, header.layer_size, window.size, channels, limits)?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
         losses.push("only one image is read: other layers or channels are left out".into());
     }
-    let names = if colours == 3 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
-    let index = |name: &Text| names.iter().position(|known| *name == **known);
+    let index = |name: &Text| names.iter().position(|known| known == name);
     let Vec2(width, height) = window.size;
     let mut target = Target {
         size: [width, height],
@@ -201,16 +216,51 @@ fn decode_blocks(
     }
 }
 
-/// Number of the layer to decode, and of its channels without alpha.
-fn layer(file: &MetaData) -> Option<(usize, usize)> {
+/// Number of the part to decode, and its channels: the first R, G and B, else the first Y, with A if there is one.
+/// Without any, those of the first layer that has them, such as `diffuse.R`; else the only channel of the first part
+/// that has only one, as grey.
+fn picture(file: &MetaData) -> Option<(usize, Vec<Text>)> {
     let flat = || file.headers.iter().enumerate().filter(|(_, header)| !header.deep);
-    let rgb = flat().find(|(_, header)| ["R", "G", "B"].iter().all(|name| has(header, name)));
-    let grey = || flat().find(|(_, header)| has(header, "Y"));
-    rgb.map(|(layer, _)| (layer, 3)).or_else(|| grey().map(|(layer, _)| (layer, 1)))
+    let find = |header: &Header, layer: &str, colours: &[&str]| {
+        let text = |name: &&str| Text::from(format!("{layer}{name}").as_str());
+        let has = |name: &Text| header.channels.find_index_of_channel(name).is_some();
+        let names: Vec<Text> = colours.iter().map(text).collect();
+        names.iter().all(has).then(|| {
+            let alpha = Some(text(&"A")).filter(has);
+            names.into_iter().chain(alpha).collect::<Vec<_>>()
+        })
+    };
+    let colours: [&[&str]; 2] = [&["R", "G", "B"], &["Y"]];
+    let unnamed = colours
+        .into_iter()
+        .find_map(|colours| flat().find_map(|(part, h)| Some((part, find(h, "", colours)?))));
+    let named = || {
+        flat().find_map(|(part, header)| {
+            let layers = header.channels.list.iter().filter_map(|channel| {
+                let name = channel.name.to_string();
+                name.rfind('.').map(|end| name[..=end].to_owned())
+            });
+            let layers: Vec<String> = layers.collect();
+            let names = colours
+                .into_iter()
+                .find_map(|colours| layers.iter().find_map(|layer| find(header, layer, colours)))?;
+            Some((part, names))
+        })
+    };
+    let only = || {
+        let (part, header) = flat().find(|(_, header)| header.channels.list.len() == 1)?;
+        Some((part, vec![header.channels.list[0].name.clone()]))
+    };
+    unnamed.or_else(named).or_else(only)
 }
 
-fn has(header: &Header, name: &str) -> bool {
-    header.channels.find_index_of_channel(&Text::from(name)).is_some()
+/// The error for a file without a [`picture`].
+fn no_picture(file: &MetaData) -> String {
+    const MAX_NAMES: usize = 8;
+    let channels = file.headers.iter().flat_map(|header| &header.channels.list);
+    let names: Vec<String> =
+        channels.take(MAX_NAMES).map(|channel| display_name(&channel.name.to_string())).collect();
+    format!("there are no channels named R, G and B, nor one named Y, but {}", names.join(", "))
 }
 
 /// Returns an error if the header of a block with DWA compression claims more data than its pixels can have. The

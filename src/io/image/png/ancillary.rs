@@ -12,9 +12,9 @@ use crate::{
         error::BoxError,
         metadata::{
             MAX_TEXT_LEN, MetadataBlock, add_text, display_name, iptc_from_resources,
-            iptc_resource, read_exif, record_loss,
+            iptc_resource, record_loss,
         },
-        tiff::density::density_to_write,
+        tiff::{density::density_to_write, exif::read_exif},
     },
 };
 

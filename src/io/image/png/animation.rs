@@ -8,7 +8,7 @@ use std::{
 use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 
 use super::{
-    chunk::{SIGNATURE, checksum, chunk},
+    chunk::{SIGNATURE, checksum, chunk, readable},
     encode::encode,
     open::open,
 };
@@ -163,7 +163,7 @@ fn next_picture(
 ) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
     let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     let mut samples = memory::zeros(len)?;
-    let output = reader.next_frame(&mut samples)?;
+    let output = reader.next_frame(&mut samples).map_err(readable)?;
     Ok((samples, output))
 }
 
@@ -224,7 +224,7 @@ fn frame_reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
-    Ok(decoder.read_info()?)
+    decoder.read_info().map_err(readable)
 }
 
 pub fn encode_pages<'a>(

@@ -2,7 +2,25 @@
 
 use std::io::{self, Write};
 
+use crate::io::image::error::BoxError;
+
 pub const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// The error of a decoder, with the names of chunks instead of `ChunkType { type: NAME, ... }`.
+pub fn readable(error: impl Into<BoxError>) -> BoxError {
+    let error = error.into();
+    let text = error.to_string();
+    let mut parts = text.split("ChunkType { type: ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    if plain.len() == text.len() {
+        return error;
+    }
+    for part in parts {
+        plain += part.split(',').next().unwrap_or_default();
+        plain += part.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    plain.into()
+}
 
 /// The checksum (CRC) of a chunk.
 pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {

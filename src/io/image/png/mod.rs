@@ -10,13 +10,13 @@ mod zlib;
 
 pub use encode::{Png, PngWriter};
 
-use std::{io::Cursor, path::Path};
+use std::{borrow::Cow, io::Cursor, path::Path};
 
 use super::{
     codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport},
     error::BoxError,
     image_crate,
-    limits::check_size,
+    limits::{check_scratch, check_size},
     metadata::MetadataBlock,
     pages::{DecodedPage, OnePage, Pages},
     probe::Probe,
@@ -24,6 +24,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, image::Metadata},
     io::Limits,
+    util::memory,
 };
 
 pub(super) const CODEC: Codec = Codec {
@@ -50,7 +51,8 @@ pub(super) const CODEC: Codec = Codec {
 };
 
 fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)?;
+    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)
+        .map_err(chunk::readable)?;
     if let Some(bytes) = bytes {
         let (mut ancillary, mut losses) = (Metadata::default(), Vec::new());
         // Damage is reported when the image is decoded.
@@ -71,12 +73,35 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     })
 }
 
+/// The file with its last chunk (IEND), if it lacks only that. What is missing is reported with the metadata.
+fn with_last_chunk(bytes: &[u8], limits: Limits) -> Result<Cow<'_, [u8]>, BoxError> {
+    let mut at = chunk::SIGNATURE.len();
+    while let Some([a, b, c, d, name @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        let end = at.saturating_add(len).saturating_add(12);
+        match name {
+            b"IEND" if end <= bytes.len() => return Ok(bytes.into()),
+            b"IEND" => break,
+            // Pixels are missing.
+            b"IDAT" | b"fdAT" if end > bytes.len() => return Ok(bytes.into()),
+            _ if end > bytes.len() => break,
+            _ => at = end,
+        }
+    }
+    check_scratch(limits, bytes.len() as u64, "completing the file")?;
+    let mut whole = memory::room(bytes.len() + 12)?;
+    whole.extend_from_slice(&bytes[..at.min(bytes.len())]);
+    chunk::chunk(&mut whole, b"IEND", &[])?;
+    Ok(whole.into())
+}
+
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
-    let (mut reader, page) = open::open(Cursor::new(bytes), Cursor::new(bytes))?;
+    let whole = with_last_chunk(bytes, limits)?;
+    let (mut reader, page) = open::open(Cursor::new(&*whole), Cursor::new(bytes))?;
     let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     check_size(limits, page.size(), len as u64)?;
     let mut samples = page.zeros()?;
-    reader.next_frame(samples.as_bytes_mut())?;
+    reader.next_frame(samples.as_bytes_mut()).map_err(chunk::readable)?;
     if samples.dtype() == Dtype::U16 {
         samples.swap_bytes();
     }

@@ -4,14 +4,12 @@ use std::io::{BufRead, Read, Seek};
 
 use png::{Decoder, Limits, Reader, Transformations};
 
-use super::ancillary;
+use super::{ancillary, chunk::readable};
 use crate::{
     data::{dtype::Dtype, image::Metadata},
     io::image::{
-        error::BoxError,
-        limits::MAX_METADATA_BYTES,
-        metadata::{MetadataBlock, read_exif},
-        pages::DecodedPage,
+        error::BoxError, limits::MAX_METADATA_BYTES, metadata::MetadataBlock, pages::DecodedPage,
+        tiff::exif::read_exif,
     },
 };
 
@@ -28,7 +26,7 @@ pub fn open<R: BufRead + Seek>(
         Decoder::new_with_limits(input, Limits { bytes: MAX_METADATA_BYTES as usize });
     decoder.set_transformations(Transformations::EXPAND);
     decoder.set_ignore_text_chunk(true);
-    let reader = decoder.read_info()?;
+    let reader = decoder.read_info().map_err(readable)?;
     let info = reader.info();
     if let Some(palette) = &info.palette
         && !palette.len().is_multiple_of(3)

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    chunk::readable,
     encode::{Png, PngWriter},
     open,
 };
@@ -64,7 +65,7 @@ impl ReadRows for PngRows {
             match self.reader.read_row(row) {
                 Ok(Some(_)) => {}
                 Ok(None) => return Err(broken(&self.name).caused_by("too few rows")),
-                Err(error) => return Err(broken(&self.name).caused_by(error)),
+                Err(error) => return Err(broken(&self.name).caused_by(readable(error))),
             }
             if wide {
                 row.as_chunks_mut::<2>().0.iter_mut().for_each(|sample| sample.reverse());

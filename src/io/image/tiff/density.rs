@@ -38,9 +38,9 @@ pub fn density(
     let first = |tag| file.floats(directory, tag, 1)?.first().copied();
     let across = first(tag::X_RESOLUTION)?;
     let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
-    let unit = match file.first_number(directory, tag::RESOLUTION_UNIT).ok().flatten() {
-        Some(1) => DensityUnit::Aspect,
-        Some(3) => DensityUnit::Centimetre,
+    let unit = match first(tag::RESOLUTION_UNIT) {
+        Some(1.0) => DensityUnit::Aspect,
+        Some(3.0) => DensityUnit::Centimetre,
         _ => DensityUnit::Inch,
     };
     if unit == DensityUnit::Aspect {

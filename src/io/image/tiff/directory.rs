@@ -79,8 +79,8 @@ pub struct Directory {
     entries: Vec<Entry>,
     /// Offset of the next directory; 0 at the end.
     pub next: u64,
-    /// Length of the directory in bytes.
-    len: u64,
+    /// Length of the directory in bytes, up to the offset of the next directory.
+    pub len: u64,
 }
 
 #[derive(Debug)]
@@ -314,6 +314,9 @@ impl<'a> TiffFile<'a> {
                 let quotient = |&[n, d]: &[i32; 2]| f64::from(n) / f64::from(d);
                 numbers.as_chunks().0.iter().map(quotient).collect()
             }
+            kind::SBYTE => units(&bytes, i8::from_ne_bytes).map(f64::from).collect(),
+            kind::SSHORT => units(&bytes, i16::from_ne_bytes).map(f64::from).collect(),
+            kind::SLONG => units(&bytes, i32::from_ne_bytes).map(f64::from).collect(),
             kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
             kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
             _ => {

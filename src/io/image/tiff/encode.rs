@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    density::density_to_write,
     description::{self, DescriptionFormat, description_format, imagej_value},
     directory::kind,
     exif::{Exif, RESOLUTION},
@@ -88,7 +89,7 @@ pub struct OutgoingPage {
 impl OutgoingPage {
     /// Page with the metadata of an image.
     pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
-        let Metadata { icc, exif, xmp, iptc, density, texts, .. } = metadata;
+        let Metadata { icc, exif, xmp, iptc, texts, .. } = metadata;
         let mut description = exif.as_deref().and_then(Exif::from_block).unwrap_or_default().root;
         for (tag, kind, bytes) in [
             (tag::ICC, kind::UNDEFINED, icc),
@@ -98,7 +99,7 @@ impl OutgoingPage {
             let value = bytes.as_ref().map(|bytes| TagValue { tag, kind, bytes: bytes.clone() });
             description.values.extend(value);
         }
-        if let Some(density) = density {
+        if let Some(density) = density_to_write(metadata) {
             let unit = match density.unit {
                 DensityUnit::Aspect => 1,
                 DensityUnit::Inch => 2,

@@ -1,15 +1,18 @@
 //! EXIF, which a TIFF file stores in its directories, and other formats as a block that begins with a TIFF header.
 
-use image::metadata::Orientation;
+use std::ops::Range;
 
 use super::{
-    directory::{Entry, TiffFile, kind, sizes},
+    directory::{Directory, Entry, TiffFile, kind, sizes},
     tag,
     tree::{DirectoryTree, TagValue, header},
 };
-use crate::io::image::{
-    metadata::{MetadataBlock, strip_exif_prefix},
-    probe::Probe,
+use crate::{
+    data::image::Orientation,
+    io::image::{
+        metadata::{MetadataBlock, strip_exif_prefix},
+        probe::Probe,
+    },
 };
 
 /// Tags of the first directory that are kept: those that describe the image, not its storage (EXIF 2.32, table 4,
@@ -25,6 +28,21 @@ const IMAGE_TAGS: [u16; 26] = [
 pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];
 /// Tags that point to other directories: EXIF, GPS and, within EXIF, Interoperability.
 const POINTERS: [u16; 3] = [34665, 34853, 40965];
+/// Tags of width and height in the directory of EXIF.
+const PIXEL_DIMENSIONS: [u16; 2] = [40962, 40963];
+/// Tags of offset and length of the thumbnail, in the second directory.
+const THUMBNAIL: [u16; 2] = [513, 514];
+/// The type of a tag in [`IMAGE_TAGS`]. Some readers fail at other types.
+fn kind_of(tag: u16) -> u16 {
+    match tag {
+        318 | 319 => kind::RATIONAL,
+        33550 | 33922 | 34264 | 34736 => kind::DOUBLE,
+        18246 | 34735 => kind::SHORT,
+        40091..=40095 => kind::BYTE,
+        _ => kind::ASCII,
+    }
+}
+
 /// Length in bytes of a directory entry.
 const ENTRY: usize = 12;
 
@@ -44,9 +62,7 @@ pub struct Exif {
 impl Exif {
     pub fn from_block(block: &[u8]) -> Option<Self> {
         let file = TiffFile::open_block(block).ok()?;
-        let mut wanted = IMAGE_TAGS.to_vec();
-        wanted.extend(RESOLUTION);
-        Self::read(&file, file.first_directory, &wanted)
+        Self::read(&file, file.first_directory, &IMAGE_TAGS)
     }
 
     /// Reads the EXIF data of the page with the directory at `first`, without the orientation; `None` if there are
@@ -54,7 +70,7 @@ impl Exif {
     pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
         let wanted: Vec<u16> = IMAGE_TAGS.into_iter().filter(is_kept).collect();
-        Self::read(file, first, &wanted)
+        Self::read(file, first, &wanted).filter(|exif| exif.is_partial || !exif.root.is_empty())
     }
 
     /// Reads the directory at `first` with its children. Only the tags `wanted` of the first directory are read.
@@ -62,7 +78,7 @@ impl Exif {
         let mut reader =
             Reader { file, wanted, room: MetadataBlock::Exif.max_len(), is_partial: false };
         let root = reader.directory(first, 0)?;
-        (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
+        Some(Self { root, is_partial: reader.is_partial })
     }
 
     /// The texts of the first directory, with their names.
@@ -97,43 +113,135 @@ pub fn add_to_probe(probe: &mut Probe, exif: Option<Vec<u8>>) {
     probe.add_block(MetadataBlock::Exif, Some(&block));
     let texts = Exif::from_block(&block).map_or_else(Vec::new, |exif| exif.texts().collect());
     probe.metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
-    let orientation = Orientation::from_exif_chunk(&block).unwrap_or(Orientation::NoTransforms);
-    if orientation != Orientation::NoTransforms {
-        probe.metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));
+    let stated = open(&block).and_then(|(file, first)| orientation(&file, &first));
+    let Some(stated) = stated.filter(|stated| *stated != 1) else { return };
+    if let Some(named) = image::metadata::Orientation::from_exif(stated) {
+        probe.metadata.push(("orientation".into(), format!("{named:?}, in EXIF")));
+        probe.is_transposed = stated > 4;
     }
-    probe.is_transposed = orientation.to_exif() > 4;
+}
+
+/// Splits EXIF into the block without orientation, and the orientation. Adds a loss if the block is too long.
+pub fn read_exif(
+    exif: Option<Vec<u8>>,
+    losses: &mut Vec<String>,
+) -> (Option<Vec<u8>>, Option<Orientation>) {
+    let mut exif = exif.map(strip_exif_prefix);
+    let orientation = exif.as_deref_mut().and_then(take_orientation);
+    (MetadataBlock::Exif.capped(exif, losses), orientation)
+}
+
+/// Opens a block of EXIF, and reads its first directory.
+fn open(block: &[u8]) -> Option<(TiffFile<'_>, Directory)> {
+    let file = TiffFile::open_block(block).ok().filter(|file| !file.is_big_tiff())?;
+    let first = file.directory(file.first_directory).ok()?;
+    Some((file, first))
+}
+
+/// The number of the orientation that a directory states, of any numeric type.
+pub fn orientation(file: &TiffFile<'_>, directory: &Directory) -> Option<u8> {
+    directory.find(tag::ORIENTATION).filter(|entry| entry.count == 1)?;
+    let number = *file.floats(directory, tag::ORIENTATION, 1)?.first()?;
+    (1..=8).find(|&known| f64::from(known) == number)
+}
+
+/// Sets the orientation in a block of EXIF to upright and returns the former one, so that no viewer turns the upright
+/// image again.
+fn take_orientation(block: &mut [u8]) -> Option<Orientation> {
+    let (file, first) = open(block)?;
+    let found = orientation(&file, &first)?;
+    let (entry, is_little_endian) = (*first.find(tag::ORIENTATION)?, file.is_little_endian);
+    drop(file);
+    set_number(block, entry, 1, is_little_endian);
+    Orientation::from_exif(found)
 }
 
 /// Whether a block of EXIF describes the image, not only the file. This includes blocks that cannot be read.
 pub fn describes_image(block: &[u8]) -> bool {
     /// Tags of the software, the date of the file, and the computer.
     const FILE_TAGS: [u16; 3] = [305, 306, 316];
-    let Some(Exif { root, .. }) = Exif::from_block(block) else { return true };
-    let is_about_image = |tag| !FILE_TAGS.contains(tag) && !RESOLUTION.contains(tag);
-    !root.children.is_empty() || root.values.iter().any(|value| is_about_image(&value.tag))
+    let Some(Exif { root, is_partial }) = Exif::from_block(block) else { return true };
+    let is_about_image = |value: &TagValue| !FILE_TAGS.contains(&value.tag);
+    is_partial || !root.children.is_empty() || root.values.iter().any(is_about_image)
 }
 
-/// Sets the width and height of the image that a block of EXIF states (PixelXDimension and PixelYDimension), if any.
-pub fn set_size(block: &mut [u8], size: [usize; 2]) {
-    let sides = |file: &TiffFile<'_>| {
-        let first = file.directory(file.first_directory).ok()?;
-        let exif = file.directory(file.first_number(&first, POINTERS[0]).ok()??).ok()?;
-        Some([40962, 40963].map(|tag| exif.find(tag).copied()))
-    };
-    let Ok(file) = TiffFile::open_block(block) else { return };
-    let (is_little_endian, sides) = (file.is_little_endian, sides(&file));
+/// Adapts a block of EXIF to an image of `size` that is written without thumbnail: sets the width and height that it
+/// states, and removes the thumbnail, which shows other pixels.
+pub fn adapt(block: &mut Vec<u8>, size: [usize; 2]) {
+    let Some((file, first)) = open(block) else { return };
+    let exif = file.first_number(&first, POINTERS[0]).ok().flatten();
+    let exif = exif.and_then(|at| file.directory(at).ok()).unwrap_or_default();
+    let tags = [(&first, [tag::WIDTH, tag::HEIGHT]), (&exif, PIXEL_DIMENSIONS)];
+    let sides: Vec<(Entry, usize)> = tags
+        .into_iter()
+        .flat_map(|(directory, tags)| {
+            tags.map(|tag| directory.find(tag).copied()).into_iter().zip(size)
+        })
+        .filter_map(|(entry, side)| Some((entry?, side)))
+        .collect();
+    let thumbnail = file.directory(first.next).ok().and_then(|second| {
+        let [at, len] = THUMBNAIL.map(|tag| file.first_number(&second, tag).ok().flatten());
+        Some(at?..at?.checked_add(len?)?)
+    });
+    let next_pointer = file.first_directory + first.len;
+    let is_little_endian = file.is_little_endian;
     drop(file);
-    for (entry, side) in sides.into_iter().flatten().zip(size) {
-        let Some(Entry { kind: kind @ (kind::SHORT | kind::LONG), count: 1, at, .. }) = entry
-        else {
-            continue;
-        };
-        let len = if kind == kind::SHORT { 2 } else { 4 };
-        let mut bytes = (side as u32).to_le_bytes();
-        if !is_little_endian {
-            bytes[..len].reverse();
+    for (entry, side) in sides {
+        set_number(block, entry, side as u32, is_little_endian);
+    }
+    if let Some(next) = block.get_mut(next_pointer as usize..).and_then(<[u8]>::first_chunk_mut) {
+        *next = [0; 4];
+    }
+    if let Some(Range { start, end }) = thumbnail
+        && end <= block.len() as u64
+    {
+        block[start as usize..end as usize].fill(0);
+        if end == block.len() as u64 {
+            block.truncate(start as usize);
         }
-        block[at as usize..][..len].copy_from_slice(&bytes[..len]);
+    }
+}
+
+/// Swaps the resolutions across and down in a block of EXIF.
+pub fn swap_resolutions(block: &mut [u8]) {
+    let Some((file, first)) = open(block) else { return };
+    let [across, down] = [tag::X_RESOLUTION, tag::Y_RESOLUTION].map(|tag| first.find(tag).copied());
+    drop(file);
+    let (Some(across), Some(down)) = (across, down) else { return };
+    let values = [across, down].map(|entry| {
+        block.get(entry.at as usize..)?.get(..entry.bytes() as usize).map(<[u8]>::to_vec)
+    });
+    if let [Some(x), Some(y)] = values
+        && across.kind == down.kind
+        && x.len() == y.len()
+    {
+        block[across.at as usize..][..y.len()].copy_from_slice(&y);
+        block[down.at as usize..][..x.len()].copy_from_slice(&x);
+    }
+}
+
+/// Sets the value of an entry of one number.
+fn set_number(block: &mut [u8], entry: Entry, value: u32, is_little_endian: bool) {
+    let Some([size, unit]) = sizes(entry.kind).filter(|_| entry.count == 1) else { return };
+    // Values of up to 4 bytes are in the entry, which has room for a LONG, behind its type and count.
+    let is_inline = size <= 4;
+    let mut bytes = match entry.kind {
+        _ if is_inline => value.to_ne_bytes().to_vec(),
+        kind::RATIONAL | kind::SRATIONAL => [value, 1].map(u32::to_ne_bytes).concat(),
+        kind::DOUBLE => f64::from(value).to_ne_bytes().to_vec(),
+        _ => u64::from(value).to_ne_bytes().to_vec(),
+    };
+    if cfg!(target_endian = "big") == is_little_endian {
+        bytes.chunks_exact_mut(if is_inline { 4 } else { unit }).for_each(<[u8]>::reverse);
+    }
+    let at = entry.at as usize;
+    if is_inline {
+        let kind = kind::LONG;
+        let kind = if is_little_endian { kind.to_le_bytes() } else { kind.to_be_bytes() };
+        block[at - 8..at - 6].copy_from_slice(&kind);
+    }
+    if let Some(place) = block.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len())) {
+        place.copy_from_slice(&bytes);
     }
 }
 
@@ -173,12 +281,18 @@ impl Reader<'_, '_> {
                 true => self.file.value(entry).ok(),
                 false => None,
             };
-            let Some(bytes) = value else {
+            let kind = if depth == 0 { kind_of(entry.tag) } else { entry.kind };
+            let is_bytes = matches!(entry.kind, kind::BYTE | kind::UNDEFINED);
+            let has_kind = entry.kind == kind || is_bytes && sizes(kind) == Some([1, 1]);
+            let Some(mut bytes) = value.filter(|_| has_kind) else {
                 self.is_partial = true;
                 continue;
             };
+            if kind == kind::ASCII && depth == 0 && bytes.last() != Some(&0) {
+                bytes.push(0);
+            }
             self.room = self.room.saturating_sub(bytes.len() + ENTRY);
-            tree.values.push(TagValue { tag: entry.tag, kind: entry.kind, bytes });
+            tree.values.push(TagValue { tag: entry.tag, kind, bytes });
         }
         Some(tree)
     }

@@ -30,6 +30,7 @@ pub(super) const CODEC: Codec = Codec {
         dtypes: &Dtype::SAMPLES,
         metadata: MetadataSupport {
             texts: TextSupport::Keywords(&encode::TEXTS),
+            has_exif_tags: true,
             has_stack_text: true,
             ..MetadataSupport::ALL
         },

@@ -7,7 +7,7 @@ use super::{
     density::density,
     description::{self, DescriptionFormat, description_format},
     directory::{Directory, PageList, TiffFile},
-    exif::Exif,
+    exif::{Exif, orientation},
     page::Page,
     rows::{RowReader, STREAM_THRESHOLD},
     storage::Photometric,
@@ -158,9 +158,7 @@ impl OpenedPage {
             ancillary: parts(&directory),
             ..Metadata::default()
         };
-        let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
-        let orientation =
-            orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
+        let orientation = orientation(file, &directory).and_then(Orientation::from_exif);
         let (orientation, channels) = (orientation.unwrap_or_default(), conversion.channels);
         let decoded = DecodedPage::header(
             page.size,
