@@ -77,6 +77,7 @@ mod regions;
 mod render;
 mod resize;
 mod resume_flags;
+mod resize_values;
 mod sample_types;
 mod scan;
 mod scan_command;

@@ -9,13 +9,14 @@
 
 #import shared/multiply_add
 
-// Set by the host: bits of samples and results, and the arithmetic.
+// Set by the host: bits of samples and results, the arithmetic, and whether samples have a sign.
 const FROM = 8u;
 const TO = 8u;
 const ARITHMETIC = 0u;
+const SIGNED = 0u;
 
-const I32 = 0u;    // samples of up to 12 bits and weights of 19: sums fit i32
-const I44 = 1u;    // samples of up to 24 bits, as two sums: of their lower 12 bits, and of their upper bits
+const I32 = 0u;    // samples of up to 13 bits and a sign, and weights of 18: sums fit i32
+const I44 = 1u;    // samples of up to 25 bits and a sign, as two sums: of their lower 12 bits, and of their upper bits
 const F32 = 2u;    // one rounding for each product and sum
 
 const GROUP = 64u;
@@ -32,9 +33,10 @@ struct ResizeParams {
     // First position of a part of the result, and the input position of the first sample in `data`.
     first: u32,
     skipped: u32,
-    // Of integers: the sum is rounded to a multiple of 2^shift and divided by that, and clamped to 0..=max.
+    // Of integers: the sum is rounded to a multiple of 2^shift and divided by that, and clamped to min..=max.
     shift: u32,
-    max: u32,
+    min: i32,
+    max: i32,
 }
 
 @group(0) @binding(0) var<storage, read> data: array<u32>;
@@ -42,8 +44,13 @@ struct ResizeParams {
 @group(0) @binding(2) var<storage, read_write> result: array<u32>;
 @group(0) @binding(3) var<uniform> params: ResizeParams;
 
-fn sample_at(index: u32) -> u32 {
-    return extractBits(data[index / FROM_WORD], FROM * (index % FROM_WORD), FROM);
+fn sample_at(index: u32) -> i32 {
+    let word = data[index / FROM_WORD];
+    let first = FROM * (index % FROM_WORD);
+    if SIGNED == 1u {
+        return extractBits(bitcast<i32>(word), first, FROM);
+    }
+    return bitcast<i32>(extractBits(word, first, FROM));
 }
 
 fn resampled(index: u32) -> u32 {
@@ -68,10 +75,10 @@ fn resampled(index: u32) -> u32 {
         let weight = bitcast<i32>(table[entry + tap]);
         let sample = sample_at(at);
         if ARITHMETIC == I44 {
-            low += weight * i32(sample & 0xfffu);
-            high += weight * i32(sample >> 12u);
+            low += weight * (sample & 0xfff);
+            high += weight * (sample >> 12u);
         } else {
-            low += weight * i32(sample);
+            low += weight * sample;
         }
         at += params.inner;
     }
@@ -83,7 +90,7 @@ fn resampled(index: u32) -> u32 {
         // With a shift of less than 12, samples have 16 bits, and `high` has few.
         value = ((low + (1 << (params.shift - 1u))) >> params.shift) + (high << ((12u - params.shift) % 32u));
     }
-    return u32(clamp(value, 0, i32(params.max)));
+    return bitcast<u32>(clamp(value, params.min, params.max));
 }
 
 @compute @workgroup_size(GROUP)
@@ -100,7 +107,7 @@ fn resize(
     for (var i = 0u; i < TO_WORD; i++) {
         let index = word * TO_WORD + i;
         if index < params.samples {
-            packed |= resampled(index) << (TO * i % 32u);
+            packed = insertBits(packed, resampled(index), TO * i % 32u, TO);
         }
     }
     result[word] = packed;

@@ -8,7 +8,7 @@ use crate::{
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
     kernels::{blur::DeviceSpace, filter::Block},
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory, parallel},
 };
 
 static SHADER: Shader = shader!("resize/resize");
@@ -24,7 +24,8 @@ shader_struct! {
         first: u32,
         skipped: u32,
         shift: u32,
-        max: u32,
+        min: i32,
+        max: i32,
     }
 }
 
@@ -42,16 +43,17 @@ fn specialised([from, to]: [Dtype; 2], is_narrow: bool, multiply_add: MultiplyAd
         _ => 1,
     };
     let shader = SHADER.with(&[("FROM", 8 * from.size()), ("TO", 8 * to.size())]);
-    shader.with(&[("ARITHMETIC", arithmetic)]).with(&multiply_add.constants())
+    let shader = shader.with(&[("ARITHMETIC", arithmetic), ("SIGNED", from.is_signed().into())]);
+    shader.with(&multiply_add.constants())
 }
 
 /// The shaders for all types.
 pub fn variants() -> Vec<Shader> {
-    use Dtype::{F32, U8, U16, U32};
-    let narrow = [[U8, U8], [U8, U16], [U16, U16], [U16, U8]];
-    let wide = [[U16, U16], [U16, U32], [U32, U32], [U32, U16]];
-    let integers =
-        narrow.map(|types| (types, true)).into_iter().chain(wide.map(|types| (types, false)));
+    use Dtype::{F32, I16, I32, U8, U16, U32};
+    let narrow = [[U8, U8], [U8, I16], [I16, I16], [I16, U8]];
+    let wide = [[U16, U16], [U16, I32], [I32, I32], [I32, U16], [U32, U32], [U32, I32], [I32, U32]];
+    let integers = narrow.map(|types| (types, true)).into_iter();
+    let integers = integers.chain(wide.map(|types| (types, false)));
     let integers =
         integers.map(|(types, is_narrow)| specialised(types, is_narrow, MultiplyAdd::Fused));
     let floats = [MultiplyAdd::Fused, MultiplyAdd::InF64];
@@ -67,7 +69,7 @@ struct Part {
 impl Part {
     /// The size of the part before and after a pass of the block.
     fn shapes(&self, pass: &Pass, axis: usize) -> [Shape; 2] {
-        let [mut before, mut after] = [pass.shape, pass.output()];
+        let [mut before, mut after] = [pass.shape, pass.result()];
         let len = |is_input: bool| if is_input { self.input.len() } else { self.output.len() };
         (before.dims[axis], after.dims[axis]) = (len(pass.axis <= axis), len(pass.axis < axis));
         [before, after]
@@ -85,7 +87,7 @@ pub fn run(
 ) -> Result<Option<Samples>> {
     let [Some(first), Some(last)] = [passes.first(), passes.last()] else { return Ok(None) };
     let is_possible = samples.dtype() != Dtype::F64
-        && passes.iter().all(|pass| pass.weights.taps() <= MAX_TAPS)
+        && passes.iter().all(|pass| pass.filter.taps() <= MAX_TAPS)
         && (!samples.dtype().is_float() || context.multiply_add()? != MultiplyAdd::RoundsTwice);
     let Some(parts) = parts(context, passes, block).filter(|_| is_possible) else {
         return Ok(None);
@@ -96,10 +98,10 @@ pub fn run(
         Some(space) => space.convert(context, batch, (&buffer, samples), to_stored),
         None => Ok(buffer),
     };
-    let mut result = Samples::zeros(samples.dtype(), last.output().samples())?;
+    let mut result = Samples::zeros(samples.dtype(), last.result().samples())?;
     let slice =
         |shape: Shape| shape.samples() / shape.dims[block.axis].max(1) * samples.dtype().size();
-    let (from, to) = (slice(first.shape), slice(last.output()));
+    let (from, to) = (slice(first.shape), slice(last.result()));
     let mut rest = result.as_bytes_mut();
     for part in parts {
         let source = &samples.as_bytes()[part.input.start * from..part.input.end * from];
@@ -120,12 +122,11 @@ pub fn run(
 /// Divides a block into parts that fit the device; `None` if even a single position does not fit.
 fn parts(context: &Context, passes: &[Pass], block: &Block) -> Option<Vec<Part>> {
     let max = context.max_binding().min(BLOCK);
-    let windows = passes.iter().find(|pass| pass.axis == block.axis);
-    let windows = windows.map(|pass| &pass.weights.windows);
+    let divided = passes.iter().find(|pass| pass.axis == block.axis);
     let fits = |part: &Part| {
         passes.iter().all(|pass| {
             let sizes = part.shapes(pass, block.axis).into_iter().zip(pass.formats);
-            let table = (pass.weights.windows.len() * (pass.weights.taps() + 2) * 4) as u64;
+            let table = (pass.output.len() * (pass.filter.taps() + 2) * 4) as u64;
             let bytes = |(shape, format): (Shape, Format)| {
                 (shape.samples() * format.dtype.size() + 4) as u64
             };
@@ -136,12 +137,7 @@ fn parts(context: &Context, passes: &[Pass], block: &Block) -> Option<Vec<Part>>
     loop {
         let part = |number: usize| {
             let output = len * number / count..len * (number + 1) / count;
-            let input = match windows {
-                Some(windows) if !output.is_empty() => {
-                    windows[output.start].start..windows[output.end - 1].end
-                }
-                _ => output.clone(),
-            };
+            let input = divided.map_or_else(|| output.clone(), |pass| pass.window(&output));
             Part { input, output }
         };
         let parts: Vec<Part> = (0..count).map(part).collect();
@@ -170,8 +166,8 @@ impl<'a> Prepared<'a> {
             Dtype::F32 => context.multiply_add()?,
             _ => MultiplyAdd::Fused,
         };
-        let shader = specialised(types, pass.max <= 255 << 4, multiply_add);
-        let table = context.upload("weights", &table(pass, types[0] == Dtype::F32))?;
+        let shader = specialised(types, pass.is_narrow, multiply_add);
+        let table = context.upload("weights", &table(pass, types[0] == Dtype::F32)?)?;
         Ok(Self { pass, axis, shader, table })
     }
 
@@ -195,11 +191,12 @@ impl<'a> Prepared<'a> {
             length: length as u32,
             count: after.dims[pass.axis] as u32,
             inner: inner as u32,
-            taps: pass.weights.taps() as u32,
+            taps: pass.filter.taps() as u32,
             first: if is_divided { part.output.start as u32 } else { 0 },
             skipped: if is_divided { part.input.start as u32 } else { 0 },
             shift: pass.shift(),
-            max: pass.max,
+            min: pass.range[0],
+            max: pass.range[1],
         };
         let buffers = [("data", source), ("table", &self.table), ("result", &result)];
         batch.dispatch_over("resize", (&self.shader, "resize"), &params, &buffers, words)?;
@@ -208,21 +205,16 @@ impl<'a> Prepared<'a> {
 }
 
 /// For each result, the first sample that it depends on, their number, and the weights.
-fn table(pass: &Pass, is_float: bool) -> Vec<u32> {
-    let integers = pass.weights.integers();
-    let taps = pass.weights.taps();
-    let mut table = Vec::with_capacity(integers.len() * (taps + 2));
-    for (at, window) in pass.weights.windows.iter().enumerate() {
+fn table(pass: &Pass, is_float: bool) -> Result<Vec<u32>> {
+    let weights = pass.weights(0..pass.output.len(), false)?;
+    let words: Vec<u32> = match is_float {
+        true => parallel::mapped(&weights.weights, |&weight| (weight as f32).to_bits())?,
+        false => parallel::mapped(&weights.integers(pass.weight_fraction)?, |&v| v as u32)?,
+    };
+    let mut table = memory::room(words.len() + 2 * weights.windows.len())?;
+    for (window, row) in weights.windows.iter().zip(words.chunks_exact(weights.stride)) {
         table.extend([window.start as u32, window.len() as u32]);
-        match is_float {
-            true => {
-                table.extend(
-                    pass.weights.weights[at].iter().map(|&weight| (weight as f32).to_bits()),
-                );
-            }
-            false => table.extend(integers[at].iter().map(|&weight| weight as u32)),
-        }
-        table.resize((at + 1) * (taps + 2), 0);
+        table.extend_from_slice(row);
     }
-    table
+    Ok(table)
 }

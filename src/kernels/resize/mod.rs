@@ -16,10 +16,8 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use self::{
-    gpu::variants,
-    weights::{Interpolation, Weights},
-};
+use self::weights::AxisFilter;
+pub use self::{gpu::variants, weights::Interpolation};
 use super::{
     blur::{DeviceSpace, WorkingSpace, in_working_space},
     filter::{Block, Filter},
@@ -171,6 +169,9 @@ impl Filter for Resize {
     }
 
     fn output(&self, input: GridType) -> Result<GridType> {
+        if input.bytes() == 0 {
+            return Err(Error::bad_input("an input without samples has no other size"));
+        }
         let dims = self.size.resolve(input.shape.dims, self.axes);
         let samples = dims.iter().try_fold(input.shape.channels, |n, &dim| n.checked_mul(dim));
         match samples.filter(|&samples| samples <= isize::MAX as usize / 8) {
@@ -200,17 +201,50 @@ impl Filter for Resize {
         let result = self.size.resolve(shape.dims, self.axes)[axis];
         Some(match result == shape.dims[axis] {
             true => output.clone(),
-            false => Weights::range(self.filter, [shape.dims[axis], result], output),
+            false => AxisFilter::new(self.filter, shape.dims[axis], result).range(output),
         })
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        // Samples, those in the space of averages, and those between passes, of input and result.
-        let size = input.dtype.size() as u64;
+    /// The weights of a block of positions, or of a single one.
+    fn held_bytes(&self, input: GridType) -> u64 {
         let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
-        let growth = (0..3).map(|axis| (to[axis] as f64 / from[axis].max(1) as f64).max(1.0));
-        let each = if size > 2 { 24 } else { 12 };
-        ((size + each) as f64 * (1.0 + growth.product::<f64>())) as u64
+        let table = |axis: usize| match (from[axis], to[axis]) {
+            (from, to) if from == to || from == 0 => 0,
+            (from, to) => {
+                let taps = AxisFilter::new(self.filter, from, to).taps() as u64;
+                plan::WEIGHT_BYTES
+                    * taps.max(taps.saturating_mul(to as u64).min(plan::TABLE as u64))
+            }
+        };
+        (0..3).map(table).max().unwrap_or(0)
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        let size = input.dtype.size() as f64;
+        let is_nearest = self.filter == Interpolation::Nearest;
+        let has_alpha = matches!(input.shape.channels, 2 | 4) && !is_nearest;
+        // Bytes of a sample in the space of averages if it has another type, and between passes.
+        let (converted, between) = match input.dtype {
+            Dtype::U8 | Dtype::U16 if has_alpha || self.linear && !is_nearest => (4.0, 4.0),
+            Dtype::U32 | Dtype::I32 => (8.0, 8.0),
+            Dtype::F32 | Dtype::F64 => (if has_alpha { size } else { 0.0 }, size),
+            Dtype::I8 | Dtype::I16 => (size, 2.0 * size),
+            _ => (0.0, 2.0 * size),
+        };
+        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let working = if converted > 0.0 { converted } else { size };
+        let last = (0..3).rev().find(|&axis| from[axis] != to[axis]);
+        // Samples before and after a pass, for each of the input.
+        let (mut growth, mut before, mut max) = (1.0, 0.0, 0.0f64);
+        for axis in (0..3).filter(|&axis| from[axis] != to[axis]) {
+            growth *= to[axis] as f64 / from[axis].max(1) as f64;
+            let after = growth * if Some(axis) == last { working } else { between };
+            (max, before) = (max.max(before + after), after);
+        }
+        let result = size * growth;
+        let stored = if converted > 0.0 { result } else { 0.0 };
+        // The result and its encoding.
+        (size + (converted + max).max(before + stored).max(2.0 * result)).ceil() as u64
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

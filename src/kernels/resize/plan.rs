@@ -1,10 +1,19 @@
 //! A resampling of a block as a list of passes, each along one axis.
 
-use super::weights::{FRACTION, Interpolation, Weights};
+use std::ops::Range;
+
+use super::weights::{AxisFilter, FRACTION, Interpolation, Weights};
 use crate::{
     data::{dtype::Dtype, grid::Shape},
     kernels::filter::Block,
+    util::error::Result,
 };
+
+/// Number of weights that are computed at once. Tables of more would take more memory than the samples of a long axis
+/// with few samples at each position.
+pub const TABLE: usize = 1 << 18;
+/// Bytes of a weight, as a float and as an integer.
+pub const WEIGHT_BYTES: u64 = 12;
 
 /// The samples between two passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,40 +31,60 @@ pub struct Pass {
     pub shape: Shape,
     /// The axis.
     pub axis: usize,
-    /// The weights.
-    pub weights: Weights,
+    /// The weights along the axis.
+    pub filter: AxisFilter,
+    /// Positions along the axis that are in memory.
+    pub input: Range<usize>,
+    /// Positions of the results.
+    pub output: Range<usize>,
     /// Samples before and after the pass.
     pub formats: [Format; 2],
-    /// Maximum of a result, if these are integers.
-    pub max: u32,
+    /// Minimum and maximum of a result, if these are integers.
+    pub range: [i32; 2],
+    /// Whether sums of integers fit 32 bits.
+    pub is_narrow: bool,
+    /// Bits of the fraction of integer weights.
+    pub weight_fraction: u32,
 }
 
 impl Pass {
     /// Bits of a sum of integers below the last bit of the result.
     pub fn shift(&self) -> u32 {
-        FRACTION + self.formats[0].fraction - self.formats[1].fraction
+        self.weight_fraction + self.formats[0].fraction - self.formats[1].fraction
     }
 
     /// Size after the pass.
-    pub fn output(&self) -> Shape {
+    pub fn result(&self) -> Shape {
         let mut dims = self.shape.dims;
-        dims[self.axis] = self.weights.windows.len();
+        dims[self.axis] = self.output.len();
         Shape { dims, ..self.shape }
     }
-}
 
-/// Largest value of working samples of type `dtype`.
-fn max_value(dtype: Dtype) -> u32 {
-    match dtype {
-        Dtype::U8 => 255,
-        Dtype::U16 => 65_535,
-        // Colours of 8 bits times alpha, with 8 fraction bits.
-        _ => (255 * 255) << 8,
+    /// The samples that results `part` of this pass depend on, both counted from the first one.
+    pub fn window(&self, part: &Range<usize>) -> Range<usize> {
+        let position = |at: usize| self.filter.window(self.output.start + at);
+        if part.is_empty() {
+            return 0..0;
+        }
+        let [first, last] = [position(part.start), position(part.end - 1)];
+        first.start - self.input.start..last.end - self.input.start
+    }
+
+    /// The weights of results `part`, counted from the first one.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn weights(&self, part: Range<usize>, is_padded: bool) -> Result<Weights> {
+        let output = self.output.start + part.start..self.output.start + part.end;
+        Weights::new(self.filter, output, &self.input, is_padded)
     }
 }
 
-/// The passes that make `block` of a result of size `dims` of working samples of type `dtype`. Between passes, integers
-/// have fraction bits, and like Pillow's they stay within the range of the samples.
+/// The passes that make `block` of a result of size `dims` of working samples of type `dtype`.
+///
+/// Only the last pass clamps its results, so that all types and any order of the axes give the same result: the sums of
+/// magnitudes of the weights of a result are below 1.58, and integers between passes have signs and a fraction. Their
+/// magnitude is at most 1.74 times that of the samples after two passes, and 2.45 times before the last pass clamps.
 pub fn passes(
     filter: Interpolation,
     (dtype, channels): (Dtype, usize),
@@ -67,23 +96,35 @@ pub fn passes(
     shape.dims[block.axis] = block.input.len();
     let axes: Vec<usize> = (0..3).filter(|&axis| from[axis] != dims[axis]).collect();
     let stored = Format { dtype, fraction: 0 };
-    let between = match dtype {
-        Dtype::U8 => Format { dtype: Dtype::U16, fraction: 4 },
-        Dtype::U16 => Format { dtype: Dtype::U32, fraction: 8 },
-        _ => stored,
+    let (between, max) = match dtype {
+        Dtype::U8 => (Format { dtype: Dtype::I16, fraction: 4 }, 255),
+        Dtype::U16 => (Format { dtype: Dtype::I32, fraction: 8 }, 65_535),
+        // Colours of 8 bits times alpha, with 8 fraction bits.
+        Dtype::U32 => (Format { dtype: Dtype::I32, fraction: 0 }, (255 * 255) << 8),
+        _ => (stored, 0),
     };
     let mut before = stored;
     let mut passes = Vec::new();
     for (number, &axis) in axes.iter().enumerate() {
-        let after = if number + 1 == axes.len() { stored } else { between };
-        let lengths = [from[axis], dims[axis]];
-        let weights = match axis == block.axis {
-            true => Weights::new(filter, lengths, block.output.clone()).shifted(block.input.start),
-            false => Weights::new(filter, lengths, 0..dims[axis]),
+        let is_last = number + 1 == axes.len();
+        let after = if is_last { stored } else { between };
+        let (input, output) = match axis == block.axis {
+            true => (block.input.clone(), block.output.clone()),
+            false => (0..from[axis], 0..dims[axis]),
         };
-        let max = max_value(dtype) << after.fraction;
-        let pass = Pass { shape, axis, weights, formats: [before, after], max };
-        shape = pass.output();
+        let pass = Pass {
+            shape,
+            axis,
+            filter: AxisFilter::new(filter, from[axis], dims[axis]),
+            input,
+            output,
+            formats: [before, after],
+            range: if is_last { [0, max] } else { [i32::MIN, i32::MAX] },
+            is_narrow: dtype == Dtype::U8,
+            // The sums of the third pass take one more bit.
+            weight_fraction: FRACTION - u32::from(number == 2),
+        };
+        shape = pass.result();
         before = after;
         passes.push(pass);
     }

@@ -1,0 +1,111 @@
+//! Exact values of resampling: means over areas, and the range of results.
+
+use gpuproc::{
+    data::{
+        dtype::Dtype,
+        grid::{Alpha, Grid},
+        samples::Samples,
+    },
+    kernels::resize::{Interpolation, Resize, Size},
+};
+
+use crate::resize::{plain, twins};
+
+/// The values of OpenCV's `INTER_AREA`.
+#[test]
+fn area_is_the_mean_of_parts_of_samples() {
+    let line = |samples: Samples, to: usize, axis: usize| {
+        let mut dims = [1; 3];
+        dims[axis] = samples.len();
+        let mut size = [Some(1); 3];
+        size[axis] = Some(to);
+        let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples };
+        let (size, filter) = (Size::Exact(size), Interpolation::Area);
+        twins(&Resize { size, filter, ..plain() }, &grid)
+    };
+    for axis in 0..3 {
+        for (from, to) in [
+            (&[255u8, 0, 0, 0, 0][..], &[204u8, 0, 0, 0][..]),
+            (&[10, 20, 30, 40, 50], &[16, 30, 44]),
+            (&[255, 0, 0, 0], &[255, 64, 0, 0, 0]),
+            (&[0, 90], &[0, 45, 90]),
+            (&[9, 200], &[9, 9, 200, 200]),
+        ] {
+            assert_eq!(line(from.to_vec().into(), to.len(), axis), to.to_vec().into());
+            let floats: Vec<f64> = from.iter().map(|&v| v.into()).collect();
+            let Samples::F64(found) = line(floats.into(), to.len(), axis) else { unreachable!() };
+            assert!(found.iter().zip(to).all(|(found, &v)| (found - f64::from(v)).abs() <= 0.5));
+        }
+    }
+}
+
+/// Overshoot along one axis is not clamped before the next axis: all types have the same values, and rows may be
+/// exchanged with columns.
+#[test]
+fn all_types_clamp_only_the_result() {
+    let side = 12;
+    let is_white = |at: usize| (at % side < 5) != (at / side < 4) || (at * 7) % 11 == 3;
+    let white: Vec<bool> = (0..side * side).map(is_white).collect();
+    let transposed = |values: &[f64], width: usize| -> Vec<f64> {
+        (0..values.len()).map(|at| values[at % width * width + at / width]).collect()
+    };
+    // Full scale is 255 in all types.
+    let resized = |dtype: Dtype, is_linear: bool, is_transposed: bool, channels: usize, filter| {
+        let max = match dtype {
+            Dtype::U8 => 255.0,
+            Dtype::U16 => 65_535.0,
+            Dtype::U32 => u32::MAX.into(),
+            Dtype::I32 => i32::MAX.into(),
+            _ => 1.0,
+        };
+        let colours: Vec<f64> = white.iter().map(|&v| if v { max } else { 0.0 }).collect();
+        let colours = if is_transposed { transposed(&colours, side) } else { colours };
+        // Alpha that is opaque in most places.
+        let alpha = |at: usize| if at % 17 == 5 { max / 2.0 } else { max };
+        let pixel = |at: usize| [colours[at], alpha(at)].into_iter().take(channels);
+        let values: Vec<f64> = (0..side * side).flat_map(pixel).collect();
+        let samples = Samples::F64(values).converted(dtype).unwrap();
+        let has_alpha = channels == 2 && dtype != Dtype::F64;
+        let alpha = if has_alpha { Alpha::Straight } else { Alpha::None };
+        let grid = Grid { dims: [side, side, 1], channels, alpha, samples };
+        let size = Size::Exact([Some(30), Some(30), Some(1)]);
+        let resize = Resize { size, axes: 2, filter, linear: is_linear, ..plain() };
+        let Samples::F64(values) = twins(&resize, &grid).converted(Dtype::F64).unwrap() else {
+            unreachable!()
+        };
+        let unit = |value: f64| (value / max * 255.0).clamp(0.0, 255.0);
+        values.into_iter().map(unit).collect::<Vec<f64>>()
+    };
+    let assert_close = |found: &[f64], expected: &[f64], what: &str| {
+        for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+            assert!((found - expected).abs() <= 0.7, "{what} at {at}: {found} {expected}");
+        }
+    };
+    for filter in [Interpolation::Cubic, Interpolation::Lanczos3] {
+        let exact = resized(Dtype::F64, false, false, 1, filter);
+        for dtype in [Dtype::U8, Dtype::U16, Dtype::U32, Dtype::I32, Dtype::F32] {
+            let found = resized(dtype, false, false, 1, filter);
+            assert_close(&found, &exact, &format!("{dtype} {filter:?}"));
+            let found = transposed(&resized(dtype, false, true, 1, filter), 30);
+            assert_close(&found, &exact, &format!("{dtype} {filter:?} transposed"));
+        }
+        // With planes of alpha, and in linear light.
+        for (is_linear, channels) in [(true, 1), (false, 2), (true, 2)] {
+            let deep = resized(Dtype::U16, is_linear, false, channels, filter);
+            let bytes = resized(Dtype::U8, is_linear, false, channels, filter);
+            let what = format!("{filter:?} linear {is_linear} {channels}");
+            for pixel in 0..900 {
+                // Colours of pixels that are almost transparent are ratios of small numbers.
+                let at = pixel * channels;
+                if channels == 1 || deep[at + 1] > 100.0 {
+                    assert!(
+                        (deep[at] - bytes[at]).abs() <= 2.5,
+                        "{what}: {} {}",
+                        deep[at],
+                        bytes[at]
+                    );
+                }
+            }
+        }
+    }
+}
