@@ -20,18 +20,25 @@ use crate::util::{error::Result, memory};
 /// Number of values that a thread takes at a time, if each takes nanoseconds.
 const PIECE: usize = 1 << 15;
 
+/// Maximum number of items that wait for a thread. Without it, rows of a few samples would take more memory than their
+/// samples.
+const BATCH: usize = 1 << 14;
+
 /// Terminal operations of an iterator that run on all threads.
 pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
     /// Calls `work` with each item.
-    fn par_each(self, work: impl Fn(Self::Item) + Sync) {
-        // One lock per item, for which no thread ever waits: a lock for all items would be contended if items take
-        // microseconds.
-        let items: Vec<_> = self.map(|item| Mutex::new(Some(item))).collect();
-        on_all_threads(items.len(), &|at| {
-            if let Some(item) = lock(&items[at]).take() {
-                work(item);
-            }
-        });
+    fn par_each(mut self, work: impl Fn(Self::Item) + Sync) {
+        while self.len() > 0 {
+            // One lock per item, for which no thread ever waits: a lock for all items would be contended if items take
+            // microseconds.
+            let items: Vec<_> =
+                self.by_ref().take(BATCH).map(|item| Mutex::new(Some(item))).collect();
+            on_all_threads(items.len(), &|at| {
+                if let Some(item) = lock(&items[at]).take() {
+                    work(item);
+                }
+            });
+        }
     }
 
     /// Calls `work` with each item; may skip items after one that failed.
