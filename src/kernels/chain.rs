@@ -14,7 +14,7 @@ use crate::{
     },
     device::{Device, Kernel},
     gpu::Context,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 /// Filters that run one after another. Each gets the positions that the following ones depend on, so that only the ends
@@ -85,7 +85,7 @@ impl Chain {
     /// Sizes of the input of each step, and of the result. They do not depend on the type of the samples.
     pub fn shapes(&self, input: Shape) -> Vec<Shape> {
         let types = self.types(GridType { shape: input, dtype: Dtype::U8 });
-        types.map_or(vec![input; self.steps.len() + 1], |types| {
+        types.map_or(memory::filled(input, self.steps.len() + 1), |types| {
             types.iter().map(|own| own.shape).collect()
         })
     }
@@ -229,10 +229,6 @@ impl Filter for Chain {
             .zip(types)
             .map(|(step, own)| step.working_bytes(own) as f64 * samples(own) / samples(input));
         input.dtype.size() as u64 + bytes.fold(0.0, f64::max).ceil() as u64
-    }
-
-    fn copies(&self) -> u64 {
-        1 + self.steps.iter().map(|step| step.copies()).max().unwrap_or(0)
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

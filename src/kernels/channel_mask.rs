@@ -11,7 +11,10 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// A channel of an image.
@@ -66,7 +69,7 @@ pub struct ChannelMask {
 impl ChannelMask {
     /// Indices of the channels, out of `channels`, that stay unchanged.
     fn unchanged(&self, channels: usize) -> Result<Vec<usize>> {
-        let mut changed = vec![false; channels];
+        let mut changed = memory::filled(false, channels);
         for channel in &self.channels {
             let index = channel.index(channels).ok_or_else(|| {
                 let own = ["grey", "grey and a", "r, g and b", "r, g, b and a"][channels - 1];

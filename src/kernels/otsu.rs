@@ -9,7 +9,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
-    util::{parallel::Parallel, simd},
+    util::{memory, parallel::Parallel, simd},
 };
 
 /// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types
@@ -55,7 +55,7 @@ impl Otsu {
         let range = type_range(dtype).filter(|_| exact);
         let (low, high) = range.unwrap_or((f64::MAX, f64::MIN));
         let bins = if exact { (high - low) as usize + 1 } else { 0 };
-        Self { low, high, counts: vec![0; bins], exact }
+        Self { low, high, counts: memory::filled(0, bins), exact }
     }
 
     /// Whether [`Otsu::widen_range`] has to see all samples before [`Otsu::count`] does.
@@ -154,8 +154,8 @@ impl PrefixSums {
             (0..=last).map(|to| self.weight(candidates[0], candidates[to])).collect();
         let mut starts = Vec::new();
         for class in 1..=count {
-            let mut next = vec![f64::NEG_INFINITY; last + 1];
-            let mut cuts = vec![0; last + 1];
+            let mut next = memory::filled(f64::NEG_INFINITY, last + 1);
+            let mut cuts = memory::filled(0, last + 1);
             // Only the last class ends at the last candidate.
             for to in if class == count { last } else { class + 1 }..=last {
                 for cut in class..to {

@@ -117,6 +117,26 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
+/// `len` copies of `value`. [Raises](raise) an error if there is not enough memory.
+pub fn filled<T: Clone>(value: T, len: usize) -> Vec<T> {
+    let mut values = room(len).unwrap_or_else(raise);
+    values.resize(len, value);
+    values
+}
+
+/// The items of `values`. [Raises](raise) an error if there is not enough memory.
+pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let values = values.into_iter();
+    let mut all = room(values.size_hint().0).unwrap_or_else(raise);
+    for value in values {
+        if all.len() == all.capacity() {
+            reserve(&mut all, 1).unwrap_or_else(raise);
+        }
+        all.push(value);
+    }
+    all
+}
+
 /// Makes room for `more` values. An allocation at least doubles the capacity, so that repeated growth takes linear
 /// time.
 ///
@@ -190,7 +210,8 @@ mod tests {
         };
         is_allocation_error(room::<u64>(TOO_MANY).unwrap_err());
         is_allocation_error(zeros::<u64>(TOO_MANY).unwrap_err());
-        is_allocation_error(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
+        is_allocation_error(catch(|| Ok(filled(0u64, TOO_MANY))).unwrap_err());
+        is_allocation_error(catch(|| Ok(collected(0..TOO_MANY as u64))).unwrap_err());
     }
 
     #[test]
@@ -220,6 +241,8 @@ mod tests {
     fn vectors_have_the_right_values() {
         assert_eq!(zeros::<u16>(3).unwrap(), [0, 0, 0]);
         assert_eq!(copied(&[1, 2]).unwrap(), [1, 2]);
+        assert_eq!(filled('a', 2), ['a'; 2]);
+        assert!((0..100).eq(collected((0..200).filter(|n| n % 2 == 0)).iter().map(|n| n / 2)));
         let mut values = vec![1, 2, 3];
         for len in [2, 3, 700] {
             resize(&mut values, len).unwrap();

@@ -5,6 +5,7 @@
 extern crate registry;
 
 mod address_space;
+mod allocations;
 mod animations;
 mod asserts;
 mod bad_input;

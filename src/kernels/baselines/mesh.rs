@@ -13,7 +13,7 @@ use crate::{
         scan::{Algorithm, Op, ScanBuffers, ScanSpec},
     },
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 pub(super) static SHADER: Shader = shader!("baselines/mesh");
@@ -131,7 +131,7 @@ impl<'a> Pipeline<'a> {
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<Buffer> {
         let (algorithm, len) = (Algorithm::Blelloch, count as usize);
         let spec = ScanSpec { dtype: Dtype::U32, op: Op::Sum, inclusive: false, algorithm };
-        let carry = vec![0u32; spec.carry_len(self.context, len)];
+        let carry = memory::filled(0u32, spec.carry_len(self.context, len));
         let carry = self.context.upload("carry", &carry)?;
         let (source, result) = (&self.values, &self.offsets);
         spec.record(self.context, batch, ScanBuffers { source, result, len, carry: &carry })?;

@@ -1,5 +1,7 @@
 //! The weights along one axis. The CPU and all GPUs use the same ones.
 
+use crate::util::memory;
+
 /// The weights of the samples around a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -53,7 +55,7 @@ impl Taps {
     /// The exact weights of taps 0 (the centre) to `radius`; both sides together sum to 1.
     pub fn half_weights(&self, method: Method) -> Vec<f64> {
         match method {
-            Method::Box => vec![1.0 / self.count() as f64; self.radius + 1],
+            Method::Box => memory::filled(1.0 / self.count() as f64, self.radius + 1),
             Method::Gaussian => {
                 let value = |i: usize| (-0.5 * (i as f64 / self.sigma).powi(2)).exp();
                 let mut half: Vec<f64> = (0..=self.radius).map(value).collect();
@@ -80,7 +82,7 @@ impl Taps {
     pub fn integer_half_weights(&self, method: Method, bits: u32) -> Vec<u32> {
         let scale = 2f64.powi(bits as i32);
         let exact = self.half_weights(method);
-        let mut integer = vec![0; exact.len()];
+        let mut integer = memory::filled(0, exact.len());
         let (mut tail, mut before) = (0.0, 0u32);
         for i in (1..exact.len()).rev() {
             tail += exact[i];

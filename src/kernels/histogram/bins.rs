@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::{dtype::Dtype, float_key::f32_to_key},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// Equal bins over a range of values.
@@ -100,7 +103,7 @@ impl Bins {
 
     /// A finder of slots, for values in units of `1 / unit`.
     pub(super) fn slot_finder(&self, unit: f64) -> SlotFinder {
-        let edges: Vec<f64> = (0..=self.count).map(|k| self.scaled_edge(k, unit)).collect();
+        let edges = memory::collected((0..=self.count).map(|k| self.scaled_edge(k, unit)));
         let scale = self.count as f64 / (self.high - self.low) / unit;
         SlotFinder { edges, scale }
     }
@@ -168,8 +171,8 @@ impl SlotFinder {
     pub fn integer_keys(&self, bias: f64) -> SlotKeys {
         let last = self.edges.len() - 1;
         let clamped = |key: f64| key.clamp(0.0, f64::from(u32::MAX)) as u32;
-        let mut keys: Vec<u32> =
-            self.edges[..last].iter().map(|edge| clamped(edge.ceil() + bias)).collect();
+        let keys = self.edges[..last].iter().map(|edge| clamped(edge.ceil() + bias));
+        let mut keys = memory::collected(keys);
         keys.push(clamped(self.edges[last].floor() + bias));
         let low = keys[0];
         let offset = (f64::from(low) - bias - self.edges[0]) * self.scale;
@@ -183,8 +186,8 @@ impl SlotFinder {
             rounded if f64::from(rounded) < edge => rounded.next_up(),
             rounded => rounded,
         };
-        let mut keys: Vec<u32> =
-            self.edges[..last].iter().map(|&edge| float_key(min(edge))).collect();
+        let keys = self.edges[..last].iter().map(|&edge| float_key(min(edge)));
+        let mut keys = memory::collected(keys);
         keys.push(float_key(self.edges[last] as f32));
         let low = (self.edges[0] as f32).to_bits();
         // The shader divides values by 16.

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples},
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        memory,
+    },
 };
 
 /// A channel, or the luminance.
@@ -134,7 +137,7 @@ impl Counts {
 
     fn from_levels(levels: Vec<u64>, min: f64, bins: &Bins) -> Self {
         let find = bins.slot_finder(1.0);
-        let mut slots = vec![0; bins.slots()];
+        let mut slots = memory::filled(0, bins.slots());
         for (level, &count) in levels.iter().enumerate().filter(|&(_, &count)| count > 0) {
             slots[find.slot(min + level as f64)] += count;
         }

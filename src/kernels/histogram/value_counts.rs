@@ -20,10 +20,13 @@ use super::{
     luma::Luma,
     moments::{Moments, moments},
 };
-use crate::data::{
-    dtype::Dtype,
-    float_key::{f64_to_key, key_to_f64},
-    samples::Samples,
+use crate::{
+    data::{
+        dtype::Dtype,
+        float_key::{f64_to_key, key_to_f64},
+        samples::Samples,
+    },
+    util::memory,
 };
 
 /// Maximum number of different values that are kept for a component.
@@ -192,7 +195,7 @@ pub fn count_values(
             if luma != Luma::Linear && !weighted && TABLE.contains(&pixels.len()) =>
         {
             let unit = f64::from(luma.weights().1);
-            let start = || vec![0u32; 255 * unit as usize + 1];
+            let start = || memory::filled(0u32, 255 * unit as usize + 1);
             let add = |table: &mut Vec<u32>, value, _| table[(value * unit + 0.5) as usize] += 1;
             let mut all = ValueCounts::new(max_keys, Vec::new());
             for table in fold_values(pixels, component, false, start, add, |_| ()) {

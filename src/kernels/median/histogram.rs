@@ -2,7 +2,10 @@
 //! Filtering in Constant Time, 2007). Counts are cumulative, so that a bin is found without a branch.
 
 use super::window::{Part, Window, in_parts};
-use crate::{data::grid::Shape, util::error::Result};
+use crate::{
+    data::grid::Shape,
+    util::{error::Result, memory},
+};
 
 /// Numbers of samples with at most 0, 1, .. 15 in half a byte.
 type Counts = [u16; 16];
@@ -85,7 +88,7 @@ impl<'a> Columns<'a> {
     fn new(part: &'a Part<'a, u8>) -> Self {
         let len = part.width() + 2 * part.window.radius[0] * part.shape.channels;
         let ones = std::array::from_fn(|half| std::array::from_fn(|i| u16::from(i >= half)));
-        Self { part, histograms: vec![EMPTY; len], line: vec![0; len], ones }
+        Self { part, histograms: memory::filled(EMPTY, len), line: memory::filled(0, len), ones }
     }
 
     #[inline(always)]

@@ -84,10 +84,10 @@ fn compute<T: Value>(part: &Part<'_, T>, target: &mut [T]) {
 
 /// The rank of each value among the different values, and these in ascending order.
 fn ranks<T: Ord + Copy>(values: &[T]) -> (Vec<u32>, Vec<T>) {
-    let mut order: Vec<(T, u32)> = values.iter().copied().zip(0..).collect();
+    let mut order: Vec<(T, u32)> = memory::collected(values.iter().copied().zip(0..));
     order.sort_unstable();
-    let mut ranks = vec![0; values.len()];
-    let mut sorted: Vec<T> = Vec::new();
+    let mut ranks = memory::filled(0, values.len());
+    let mut sorted: Vec<T> = memory::room(values.len()).unwrap_or_else(memory::raise);
     for (value, index) in order {
         if sorted.last() != Some(&value) {
             sorted.push(value);
@@ -112,7 +112,12 @@ struct Histogram {
 impl Histogram {
     fn new(ranks: usize) -> Self {
         let bins = ranks.div_ceil(BIN);
-        Self { fine: vec![0; bins * BIN], coarse: vec![0; bins], bin: 0, before: 0 }
+        Self {
+            fine: memory::filled(0, bins * BIN),
+            coarse: memory::filled(0, bins),
+            bin: 0,
+            before: 0,
+        }
     }
 
     #[inline(always)]

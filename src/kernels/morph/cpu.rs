@@ -85,7 +85,7 @@ fn run<T: Value, const MAX: bool>(
     }
     let new = || Columns::<T, MAX>::new(source, axes, element.radius[1]);
     let group = new().group;
-    let start = || (new(), line(), vec![line().values; group]);
+    let start = || (new(), line(), memory::filled(line().values, group));
     in_groups(
         source.len(),
         axes,

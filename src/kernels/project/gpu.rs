@@ -121,7 +121,7 @@ fn dispatch(
     let count = outer.len() * positions.len();
     let data: Cow<'_, [u8]> = match columns.len() == inner {
         true => bytes[first * inner * size..][..count * inner * size].into(),
-        false => (first..first + count).flat_map(row).copied().collect::<Vec<_>>().into(),
+        false => memory::collected((first..first + count).flat_map(row).copied()).into(),
     };
     context.write(source, 0, &data)?;
     let params = ProjectParams {

@@ -116,11 +116,7 @@ impl Lines {
     pub fn empty(method: Method, dtype: Dtype, count: usize) -> Result<Self> {
         let values = match (method, dtype.is_float()) {
             (Method::Max | Method::Min, _) => LineValues::Extremes(Samples::zeros(dtype, count)?),
-            (Method::Std, false) => {
-                let mut moments = memory::room(count)?;
-                moments.resize(count, (0, 0));
-                LineValues::Moments(moments)
-            }
+            (Method::Std, false) => LineValues::Moments(memory::filled((0, 0), count)),
             (Method::Std, true) => LineValues::FloatMoments(memory::zeros(count)?),
             (_, false) => LineValues::Sums(memory::zeros(count)?),
             (_, true) => LineValues::FloatSums(memory::zeros(count)?),

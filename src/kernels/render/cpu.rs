@@ -208,7 +208,7 @@ impl Canvas<'_> {
         let along: Vec<f32> = normals.iter().map(slope(1)).map(|slope| -slope).collect();
         let start = map.index(0, y);
         let depths = &map.depths[start..][..normals.len()];
-        let mut open = vec![0.0; normals.len()];
+        let mut open = memory::filled(0.0, normals.len());
         for &(offset, tap) in &map.taps {
             let there = &map.depths[start.wrapping_add_signed(offset)..][..normals.len()];
             let max_rise = tap.rise * self.params.reach;
@@ -233,7 +233,7 @@ impl Canvas<'_> {
     /// Draws a row of pixels.
     fn draw_row(&self, map: &DepthMap, row: u32, pixels: &mut [u8]) {
         let width = self.params.width as usize;
-        let mut sums = vec![([0.0; 3], 0.0); pixels.len() / 4];
+        let mut sums = memory::filled(([0.0; 3], 0.0), pixels.len() / 4);
         for sample in 0..self.samples {
             let y = (row * self.samples + sample + self.params.skip) as usize;
             let depths = &map.depths[map.index(0, y)..][..width];

@@ -79,8 +79,8 @@ where
     let outputs = lines.len.min(window.len.max(MIN_OUTPUTS));
     let fill: Vec<T> = lines.fill();
     let scratch = || {
-        let padded = vec![T::zeroed(); ROWS * (row + 2 * lines.radius() * lines.inner)];
-        (padded, vec![T::zeroed(); ROWS * row], Sums::default())
+        let padded = memory::filled(T::zeroed(), ROWS * (row + 2 * lines.radius() * lines.inner));
+        (padded, memory::filled(T::zeroed(), ROWS * row), Sums::default())
     };
     let tiles = target.chunks_mut(ROWS * row).zip(source.chunks(ROWS * row));
     tiles.par_fold(scratch, |(padded, blurred, sums), (target, source)| {
@@ -155,7 +155,7 @@ impl Window {
     {
         let Self { len, scales: [scale, mean] } = self;
         let (lanes, outputs) = (line(0).len(), targets.len());
-        powers.resize((outputs + len - 1) * lanes, 0.0);
+        memory::resize(powers, (outputs + len - 1) * lanes).unwrap_or_else(memory::raise);
         for (at, powers) in powers.chunks_exact_mut(lanes).enumerate() {
             simd::vectorize(
                 #[inline(always)]
@@ -168,7 +168,7 @@ impl Window {
         let mut summed = 1;
         for bit in 1..=len.ilog2() {
             let half = lanes << (bit - 1);
-            next.resize(powers.len() - half, 0.0);
+            memory::resize(next, powers.len() - half).unwrap_or_else(memory::raise);
             simd::vectorize(
                 #[inline(always)]
                 || add(powers, &powers[half..], next),

@@ -45,7 +45,7 @@ where
     let height = shape.dims[1];
     let x_lines = Lines::new(x, edge, shape);
     let row = x_lines.block();
-    let fill = (0..row).map(|i| y.fill[i % shape.channels] as u32).collect();
+    let fill = memory::collected((0..row).map(|i| y.fill[i % shape.channels] as u32));
     let passes = TwoPasses { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
     // The first rows of a strip are also summed along x for the strip above.
     let rows = height.div_ceil(2 * rayon::current_num_threads()).max(4 * y.taps.count());
@@ -55,8 +55,7 @@ where
         let strips = target.chunks_mut(rows * row).enumerate();
         strips.map(move |(number, target)| (source, number * rows, target))
     });
-    let strips: Vec<_> = strips.collect();
-    strips.into_iter().par_fold(
+    memory::collected(strips).into_iter().par_fold(
         || Scratch::new(&passes),
         |scratch, (source, top, target)| passes.run(scratch, source, top as isize, target),
     );
@@ -92,9 +91,9 @@ impl Scratch {
     fn new(passes: &TwoPasses<'_>) -> Self {
         let row = passes.x.block();
         Self {
-            padded: vec![0; row + 2 * passes.x.radius() * passes.x.inner + LANES],
-            ring: vec![0; row * passes.y.taps.count()],
-            sums: vec![0; row],
+            padded: memory::filled(0, row + 2 * passes.x.radius() * passes.x.inner + LANES),
+            ring: memory::filled(0, row * passes.y.taps.count()),
+            sums: memory::filled(0, row),
         }
     }
 }

@@ -54,7 +54,7 @@ impl TwoPasses<'_> {
         let (row, step) = (x.block(), x.inner);
         let mut target = memory::zeros(self.source.len())?;
         slide(&self.y, self.source, &mut target, || {
-            let mut padded = vec![0u16; row + 2 * x.radius() * step + LANES];
+            let mut padded = memory::filled(0u16, row + 2 * x.radius() * step + LANES);
             move |window: Window<'_, u8, u16>, target: &mut [u8]| {
                 window.advance(NoRounding, &mut padded[x.radius() * step..][..row]);
                 x.pad_ends(&mut padded, |value| value as u16);
@@ -73,9 +73,9 @@ impl TwoPasses<'_> {
         let window_len = x.pass.taps.count() * step;
         let mut target = memory::zeros(self.source.len())?;
         slide(&self.y, self.source, &mut target, || {
-            let mut sums = vec![0u16; row];
-            let mut padded = vec![0u32; row + 2 * x.radius() * step];
-            let mut prefix = vec![0u32; padded.len() + step];
+            let mut sums = memory::filled(0u16, row);
+            let mut padded = memory::filled(0u32, row + 2 * x.radius() * step);
+            let mut prefix = memory::filled(0u32, padded.len() + step);
             move |window: Window<'_, u8, u32>, target: &mut [u8]| {
                 window.advance(shift, &mut sums);
                 x.pad(&sums, &mut padded);

@@ -116,13 +116,13 @@ where
         let [across, radius] = [x, y].map(|pass| pass.taps.radius);
         let width = rows[0].len();
         let stride = width.next_multiple_of(A::lanes::<S>());
-        let mut padded = vec![A::Number::default(); stride + 2 * across * lines.inner];
+        let mut padded = memory::filled(A::Number::default(), stride + 2 * across * lines.inner);
         // A tile with only some rows of the image keeps a ring.
         let (buffered, holds_all) = match buffered_lines(y, height) {
             (_, true) if rows.len() < height => (2 * radius + ROWS, false),
             buffered => buffered,
         };
-        let mut ring = vec![A::Intermediate::zeroed(); stride * buffered];
+        let mut ring = memory::filled(A::Intermediate::zeroed(), stride * buffered);
         // Offset of the buffered line of row `at`, which may be outside of the image.
         let line = |at: isize| match holds_all {
             true => edge.map(at, height).unwrap_or(height) * stride,

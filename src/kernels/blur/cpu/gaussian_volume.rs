@@ -5,7 +5,7 @@
 //! source slices  -> along x and y ->   ring of 2 radius + 8 planes   -> along z ->   8 target slices
 //! ```
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use pulp::{Simd, WithSimd};
 
 use super::{
@@ -58,16 +58,14 @@ where
     let passes = VolumePasses::<A> { plane, edge, shape, y, z, sums: A::for_pass(z) };
     let mut target = memory::zeros(source.len())?;
     let number = counts[0] * counts[1] * depth.div_ceil(tile_depth);
-    let mut tiles: Vec<_> = (0..number)
-        .map(|number| VolumeTile {
-            passes: &passes,
-            source,
-            left: number % counts[0] * tile_width,
-            top: number / counts[0] % counts[1] * tile_height,
-            first: number / (counts[0] * counts[1]) * tile_depth,
-            rows: Vec::new(),
-        })
-        .collect();
+    let mut tiles = memory::collected((0..number).map(|number| VolumeTile {
+        passes: &passes,
+        source,
+        left: number % counts[0] * tile_width,
+        top: number / counts[0] % counts[1] * tile_height,
+        first: number / (counts[0] * counts[1]) * tile_depth,
+        rows: Vec::new(),
+    }));
     for (at, row) in target.chunks_exact_mut(width).enumerate() {
         let [y, z] = [at % height / tile_height, at / height / tile_depth];
         let first = (z * counts[1] + y) * counts[0];
@@ -127,7 +125,7 @@ where
         let stride = width.next_multiple_of(A::lanes::<S>());
         let radius = z.taps.radius;
         let ring_len = 2 * radius + SLICES;
-        ring.resize(ring_len * height * stride, A::Intermediate::zeroed());
+        memory::resize(ring, ring_len * height * stride).unwrap_or_else(memory::raise);
         let offset = |plane: isize| plane.rem_euclid(ring_len as isize) as usize * height * stride;
         let mut next = first as isize - radius as isize;
         for (number, rows) in rows.chunks_mut(SLICES * height).enumerate() {

@@ -4,7 +4,7 @@ use super::{
     Edge, Pass, Shape,
     number::{Number, Sample},
 };
-use crate::util::simd;
+use crate::util::{memory, simd};
 
 /// A pass and the dimensions of its grid.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ impl<'a> Lines<'a> {
 
     /// A line of the constant outside.
     pub fn fill<N, T: Sample<N>>(&self) -> Vec<T> {
-        (0..self.inner).map(|i| T::from_f64(self.pass.fill[i % self.channels])).collect()
+        memory::collected((0..self.inner).map(|i| T::from_f64(self.pass.fill[i % self.channels])))
     }
 
     /// The line at position `at` of `block`, which may be outside; `fill` for the constant.

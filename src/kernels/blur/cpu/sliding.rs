@@ -33,7 +33,7 @@ pub fn blur<T: Sample<N>, N: Number, D: Pod + Send>(
     if lines.pass.axis == 0 {
         let row = lines.block();
         target.chunks_mut(row).zip(source.chunks(row)).par_fold(
-            || vec![N::default(); row + 2 * lines.radius() * lines.inner + LANES],
+            || memory::filled(N::default(), row + 2 * lines.radius() * lines.inner + LANES),
             |padded, (target, source)| sum_row(lines, source, padded, target, round),
         );
     } else {
@@ -116,7 +116,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
         let line = |at: isize| lines.line(source, at, &fill);
         target.chunks_mut(rows * inner).enumerate().par_each(|(strip, target)| {
             let mut each = start();
-            let mut sums = vec![N::default(); inner];
+            let mut sums = memory::filled(N::default(), inner);
             let first = (strip * rows) as isize - radius as isize;
             for at in first..first + before_last as isize {
                 simd::vectorize(

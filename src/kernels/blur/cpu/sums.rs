@@ -8,6 +8,8 @@ use super::{
     number::{NoRounding, Number, Round, Sample, ScaleF64, ShiftU32},
 };
 
+use crate::util::memory;
+
 /// A multiple of the number of positions that are summed at once, at any SIMD level.
 pub const LANES: usize = 128;
 /// Number of taps of a partial sum. Long sums of floats lose less precision in parts. Shaders use the same number.
@@ -284,7 +286,7 @@ impl Tiled for ExactSums {
     fn for_pass(pass: &Pass) -> Self {
         let Rounding::Shift(shift) = pass.rounding else { unreachable!("such passes shift") };
         let radius = pass.taps.radius;
-        let mut weights = vec![0.0; 2 * (radius + ROWS) - 1];
+        let mut weights = memory::filled(0.0, 2 * (radius + ROWS) - 1);
         for tap in 0..=2 * radius {
             weights[ROWS - 1 + tap] = pass.integer_weights[tap.abs_diff(radius)].into();
         }

@@ -46,8 +46,12 @@ fn along_rows<A: Sums, T: Sample<A::Number>, D: Pod + Send>(
     let row = lines.block();
     let task = (TASK / row).max(1) * row;
     let padded_len = row + 2 * lines.radius() * lines.inner + LANES;
-    let scratch =
-        || (vec![A::Number::default(); padded_len], vec![D::zeroed(); row.next_multiple_of(LANES)]);
+    let scratch = || {
+        (
+            memory::filled(A::Number::default(), padded_len),
+            memory::filled(D::zeroed(), row.next_multiple_of(LANES)),
+        )
+    };
     target.chunks_mut(task).zip(source.chunks(task)).par_fold(
         scratch,
         |(padded, summed), (target, source)| {

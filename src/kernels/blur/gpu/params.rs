@@ -4,6 +4,7 @@ use crate::{
     data::dtype::Dtype,
     gpu::MultiplyAdd,
     kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
+    util::memory,
 };
 
 impl Edge {
@@ -156,7 +157,7 @@ impl Pass {
     /// multiple of four.
     pub fn window(&self, before: usize, after: usize) -> Vec<u32> {
         let radius = self.taps.radius;
-        let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];
+        let mut weights = memory::filled(0, (before + 2 * radius + 1 + after).next_multiple_of(4));
         (0..=2 * radius).for_each(|k| weights[before + k] = self.weight(k.abs_diff(radius)));
         if self.is_odd {
             weights[before..before + radius].iter_mut().for_each(|weight| *weight ^= 1 << 31);

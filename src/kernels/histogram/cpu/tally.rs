@@ -4,6 +4,8 @@
 //! overflows and adds 256 to `sums`. With two copies, neighbouring samples increment different bytes: a second
 //! increment of the same byte would wait for the write of the first.
 
+use crate::util::memory;
+
 /// A thread's counters.
 pub struct Tally<const COPIES: usize> {
     low: Vec<[u8; COPIES]>,
@@ -12,7 +14,7 @@ pub struct Tally<const COPIES: usize> {
 
 impl<const COPIES: usize> Tally<COPIES> {
     pub fn new(slots: usize) -> Self {
-        Self { low: vec![[0; COPIES]; slots], sums: vec![0; slots] }
+        Self { low: memory::filled([0; COPIES], slots), sums: memory::filled(0, slots) }
     }
 
     /// The counters for [`increment`], as arrays of `SLOTS`: indices that are known to be below `SLOTS` need no check.
@@ -30,7 +32,7 @@ impl<const COPIES: usize> Tally<COPIES> {
 
     /// The counts of `slots` slots, summed over `tallies`.
     pub fn total(tallies: Vec<Self>, slots: usize) -> Vec<u64> {
-        let mut totals = vec![0; slots];
+        let mut totals = memory::filled(0, slots);
         for Self { low, sums } in tallies {
             for ((total, sum), low) in totals.iter_mut().zip(sums).zip(low) {
                 *total += sum + low.into_iter().map(u64::from).sum::<u64>();

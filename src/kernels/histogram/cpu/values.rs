@@ -11,7 +11,7 @@ use crate::{
         bins::Bins,
         counts::{Component, Counts, Pixels, alpha_unit},
     },
-    util::parallel::Parallel,
+    util::{memory, parallel::Parallel},
 };
 
 /// Number of pixels in a chunk.
@@ -84,8 +84,8 @@ pub fn count_weighted(pixels: &Pixels, bins: &Bins, component: Component) -> Cou
     let slots = if has_levels { alpha_unit(dtype) as usize + 1 } else { bins.slots() };
     let slot = |value: f64| if has_levels { value as usize } else { find.slot(value) };
     let add = |sums: &mut Vec<u64>, value, weight| sums[slot(value)] += weight;
-    let mut sums = vec![0; slots];
-    for part in fold_values(pixels, component, true, || vec![0; slots], add, |_| ()) {
+    let mut sums = memory::filled(0, slots);
+    for part in fold_values(pixels, component, true, || memory::filled(0, slots), add, |_| ()) {
         sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
     }
     match has_levels {

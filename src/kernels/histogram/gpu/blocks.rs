@@ -2,7 +2,7 @@
 
 use crate::{
     gpu::{Batch, Buffer, Context, DeviceLimits},
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 /// Maximum number of bytes of input on the device at a time.
@@ -20,7 +20,7 @@ pub fn count_blocks(
     counters: usize,
     record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer) -> Result<()>,
 ) -> Result<Vec<u64>> {
-    let mut sums = vec![0u64; counters];
+    let mut sums = memory::filled(0u64, counters);
     if bytes.is_empty() {
         return Ok(sums);
     }

@@ -12,7 +12,7 @@ use crate::{
         route::Route,
     },
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 static SHADER: Shader = shader!("histogram/slots").unchecked(
@@ -45,7 +45,7 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
         }
         Route::Values(Component::Luma(luma)) => {
             let values = luma.float_plane(&pixels.samples, pixels.channels);
-            plane = bytemuck::pod_collect_to_vec(&values);
+            plane = memory::copied(bytemuck::cast_slice(&values))?;
             (plane.as_slice(), 1, Dtype::F32)
         }
         Route::Values(Component::Channel(channel)) if pixels.channels > 1 => {
@@ -83,7 +83,7 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
 /// One channel of 32-bit pixels.
 fn extract_channel(pixels: &Pixels, channel: usize) -> Vec<u8> {
     let samples = pixels.samples.as_bytes().chunks_exact(4).skip(channel);
-    samples.step_by(pixels.channels).flatten().copied().collect()
+    memory::collected(samples.step_by(pixels.channels).flatten().copied())
 }
 
 /// The rule by which the shader finds the slot of a pixel, and its tables.

@@ -5,10 +5,12 @@ use super::{
     layout::SHADER,
 };
 
+use crate::util::memory;
+
 /// [`CASES`] in the layout of the shader.
 pub(super) fn case_words() -> Vec<u32> {
     let info = SHADER.constant("CASE_INFO") as usize;
-    let mut words = vec![0; SHADER.constant("VARIANTS") as usize];
+    let mut words = memory::filled(0, SHADER.constant("VARIANTS") as usize);
     for (number, case) in CASES.iter().enumerate() {
         for (i, &edge) in case.triangles.iter().flatten().enumerate() {
             words[2 * number + i / 8] |= u32::from(edge) << (4 * (i % 8));
@@ -28,7 +30,7 @@ pub(super) fn case_words() -> Vec<u32> {
 pub(super) fn variant_words() -> Vec<u32> {
     let [first, size, end] =
         ["VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(|name| SHADER.constant(name) as usize);
-    let mut words = vec![0; end - first];
+    let mut words = memory::filled(0, end - first);
     let rows = words.chunks_exact_mut(size);
     assert_eq!(rows.len(), VARIANTS.all.len(), "the shader's table has one row per variant");
     for (words, variant) in rows.zip(&VARIANTS.all) {

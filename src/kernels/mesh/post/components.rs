@@ -93,7 +93,7 @@ pub fn keep_parts(surface: &mut Surface, kept: &PartFilter) -> Result<()> {
     }
     sizes.iter_mut().for_each(|size| *size *= u32::from(*size >= kept.min_triangles));
     if let Some(largest) = kept.largest {
-        let mut found: Vec<usize> = (0..sizes.len()).filter(|&part| sizes[part] > 0).collect();
+        let mut found = memory::collected((0..sizes.len()).filter(|&part| sizes[part] > 0));
         found.sort_by_key(|&part| std::cmp::Reverse(sizes[part]));
         found.iter().skip(largest).for_each(|&part| sizes[part] = 0);
     }

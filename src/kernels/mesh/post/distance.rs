@@ -121,8 +121,7 @@ impl Deviation {
     /// Lowers the `limits` of squared distances for the vertices near points beyond the limit, and for their
     /// neighbours.
     pub(super) fn lower_limits(&self, before: &Surface, limits: &mut [f32]) -> Result<()> {
-        let mut factors = memory::room::<f32>(limits.len())?;
-        factors.resize(limits.len(), 1.0);
+        let mut factors = memory::filled(1.0f32, limits.len());
         for &(vertex, factor) in &self.exceeded {
             let factor = (LOWER * factor) as f32;
             factors[vertex as usize] = factors[vertex as usize].min(factor * factor);

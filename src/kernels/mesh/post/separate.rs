@@ -25,8 +25,7 @@ pub fn separate(surface: &mut Surface) -> Result<usize> {
             break;
         }
         moved = touching.len().max(moved);
-        let mut sums = memory::room(touching.len())?;
-        sums.resize(touching.len(), ([0.0f32; 3], 0.0f32));
+        let mut sums = memory::filled(([0.0f32; 3], 0.0f32), touching.len());
         for triangle in &surface.triangles {
             for (i, vertex) in triangle.iter().enumerate() {
                 let Ok(at) = touching.binary_search(vertex) else { continue };

@@ -5,7 +5,7 @@ use crate::{
         Monoid, Scannable,
         table::{Axis, BAND_ROWS, Table},
     },
-    util::parallel::Parallel,
+    util::{memory, parallel::Parallel},
 };
 
 /// Replaces the numbers of `table` by their sums along `axis`.
@@ -44,14 +44,14 @@ fn sum_columns<T: Scannable>(table: &mut Table<T>, inclusive: bool) {
         sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum = add(*sum, value));
     };
     let band_sums = |band: &[T]| {
-        let mut sums = vec![T::default(); pitch];
+        let mut sums = memory::filled(T::default(), pitch);
         band.chunks_exact(pitch).for_each(|row| add_row(&mut sums, row));
         sums
     };
     let mut bands = table.values.chunks(BAND_ROWS * pitch).par_map(band_sums);
-    let mut above = vec![T::default(); pitch];
+    let mut above = memory::filled(T::default(), pitch);
     for band in &mut bands {
-        let sums = std::mem::replace(band, above.clone());
+        let sums = std::mem::replace(band, memory::collected(above.iter().copied()));
         add_row(&mut above, &sums);
     }
     let scan_band = |(band, mut sums): (&mut [T], Vec<T>)| {

@@ -112,7 +112,7 @@ const CHUNK: usize = 4 * BLOCK;
 /// As [`ScanSpec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
     let spec = ScanSpec::new(scan);
-    let carry = vec![scan.carry_in; spec.carry_len(context, input.len().min(CHUNK))];
+    let carry = memory::filled(scan.carry_in, spec.carry_len(context, input.len().min(CHUNK)));
     scan_chunks(context, input, &carry, |batch, _, arrays| {
         spec.record(context, batch, arrays)?;
         Ok(spec.carry_len(context, arrays.len) - 1)

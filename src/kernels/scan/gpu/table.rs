@@ -8,7 +8,7 @@ use crate::{
         table::{Axis, BAND_ROWS, Table},
     },
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 /// Sums of u32.
@@ -47,7 +47,7 @@ pub fn run<T: Scannable>(
 ) -> Result<Table<T>> {
     let pitch = input.width * input.channels;
     let data = context.upload("table", &input.values)?;
-    let above = context.upload("sums above", &vec![0u32; pitch])?;
+    let above = context.upload("sums above", &memory::filled(0u32, pitch))?;
     let mut batch = context.batch();
     for first in (0..input.height).step_by(rows) {
         let height = rows.min(input.height - first);

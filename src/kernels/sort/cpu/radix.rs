@@ -84,7 +84,7 @@ fn partition_and_sort<I: Item>(
         true => partition::<I, NARROW>(len, read, to, bits),
         false => partition::<I, WIDE>(len, read, to, bits),
     };
-    let mut buckets = Vec::with_capacity(parts.len());
+    let mut buckets = memory::room(parts.len())?;
     for (len, below) in parts {
         buckets.push((to.split_off_mut(..len).expect("lengths add up"), below));
     }
@@ -117,7 +117,9 @@ fn sort_bucket<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Res
         };
         return partition_and_sort(copy.len(), read, items, bits, &|_| ());
     }
-    scratch.resize(scratch.len().max(items.len()), I::default());
+    if scratch.len() < items.len() {
+        *scratch = memory::filled(I::default(), items.len());
+    }
     let part = &mut scratch[..items.len()];
     let below = match items.len() < MANY_CACHED || bits <= 2 * NARROW.ilog2() {
         true => simd::vectorize(
@@ -192,7 +194,7 @@ fn buckets<I: Item, const DIGITS: usize>(
     mut bits: u32,
 ) -> Buckets {
     let count = len.div_ceil(SAMPLED).min(SAMPLE);
-    let mut sample = vec![I::default(); count];
+    let mut sample = memory::filled(I::default(), count);
     for (i, slot) in sample.iter_mut().enumerate() {
         read((i as u64 * len as u64 / count as u64) as usize, slice::from_mut(slot));
     }
@@ -278,7 +280,7 @@ fn move_to_buckets<I: Item>(
     to: &mut [I],
 ) -> Vec<usize> {
     let count = |part: &Range<usize>| {
-        let mut counts = vec![0; buckets];
+        let mut counts = memory::filled(0, buckets);
         in_blocks(part, read, |block| {
             block.iter().for_each(|&item| counts[bucket(item)] += 1);
         });
@@ -304,7 +306,8 @@ fn digit<I: Item, const DIGITS: usize>(item: I, shift: u32) -> usize {
 /// For each part and each bucket, the slots of its items: bucket by bucket, and within a bucket part by part.
 fn places<'a, I>(counts: &[Vec<usize>], mut to: &'a mut [I]) -> Vec<Vec<&'a mut [I]>> {
     let digits = counts.first().map_or(0, Vec::len);
-    let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(digits)).collect();
+    let room = || memory::room(digits).unwrap_or_else(memory::raise);
+    let mut places: Vec<Vec<_>> = counts.iter().map(|_| room()).collect();
     for digit in 0..digits {
         for (places, counts) in places.iter_mut().zip(counts) {
             places.push(to.split_off_mut(..counts[digit]).expect("counts add up"));
@@ -321,7 +324,8 @@ fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I],
     let below = bits.saturating_sub(2 * DIGITS.ilog2());
     let digit =
         |item: I, pass: usize| digit::<I, DIGITS>(item, below + pass as u32 * DIGITS.ilog2());
-    let mut counts = vec![[0u32; DIGITS]; (bits - below).div_ceil(DIGITS.ilog2()) as usize];
+    let mut counts =
+        memory::filled([0u32; DIGITS], (bits - below).div_ceil(DIGITS.ilog2()) as usize);
     for &item in &*items {
         for (pass, counts) in counts.iter_mut().enumerate() {
             counts[digit(item, pass)] += 1;

@@ -6,7 +6,7 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     kernels::scan::{self, Algorithm, Op, ScanSpec},
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 /// The radix sort.
@@ -38,7 +38,7 @@ pub fn record(
     let starts = context.allocate("digit starts", 4 * places as u64)?;
     let (dtype, op) = (Dtype::U32, Op::Sum);
     let scan = ScanSpec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
-    let carry = context.upload("carry", &vec![0u32; scan.carry_len(context, places)])?;
+    let carry = context.upload("carry", &memory::filled(0u32, scan.carry_len(context, places)))?;
     let groups = context.fold(tiles.into())?;
     let digit_bits = digits.ilog2();
     let shifts = (0..u32::BITS).step_by(digit_bits as usize);

@@ -238,7 +238,7 @@ impl BlockSurface {
             surface.normals.extend(numbers.iter().map(|&vertex| whole.normals[vertex as usize]));
         }
         let limit = |&vertex: &u32| limits.get(vertex as usize);
-        let limits = numbers.iter().filter_map(limit).copied().collect();
+        let limits = memory::collected(numbers.iter().filter_map(limit).copied());
         Ok(Self { surface, shared, limits })
     }
 }
@@ -303,9 +303,10 @@ fn merge(
         }
     }
     let shared = merged.surface.positions.len();
-    merged.accumulated.quadrics.resize(shared, Quadric::default());
-    merged.accumulated.normals.resize(shared, [0.0; 3]);
-    merged.surface.normals.resize(if old.normals.is_empty() { 0 } else { shared }, [0.0; 3]);
+    merged.accumulated.quadrics = memory::filled(Quadric::default(), shared);
+    merged.accumulated.normals = memory::filled([0.0; 3], shared);
+    let normals = if old.normals.is_empty() { 0 } else { shared };
+    merged.surface.normals = memory::filled([0.0; 3], normals);
     drop(old);
     let mut base = shared as u32;
     let starts = blocks.iter().par_map(|block| block.simplifier.free_vertices());

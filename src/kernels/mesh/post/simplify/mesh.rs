@@ -90,8 +90,7 @@ impl Mesh {
         }
         let corners = memory::copied(surface.triangles.as_flattened())?;
         let twins = twins(&corners, surface.positions.len())?;
-        let mut out = memory::room(surface.positions.len())?;
-        out.resize(surface.positions.len(), NONE);
+        let out = memory::filled(NONE, surface.positions.len());
         let mut mesh = Self { corners, twins, out, copied: Vec::new() };
         mesh.separate_fans(surface)?;
         surface.triangles.as_flattened_mut().copy_from_slice(&mesh.corners);

@@ -177,8 +177,7 @@ impl<'a> Simplifier<'a> {
             quadric(&mesh, positions, v as u32, more, &is_locked)
         })?;
         let all = 0..vertices as u32;
-        let locks: Vec<u32> =
-            if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
+        let locks: Vec<u32> = memory::collected(all.filter(|&v| locked > 0 && is_locked(v)));
         let mut this =
             Self::from_tables(surface, mesh, Accumulated { quadrics, normals, limits }, scale)?;
         locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
