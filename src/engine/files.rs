@@ -3,7 +3,7 @@
 use super::{
     compare, image,
     job::{Job, Settings},
-    plan::larger_bytes,
+    plan::FilterCost,
     pyramid, volume,
 };
 use crate::{
@@ -239,8 +239,19 @@ impl Work for Files<'_> {
             }
             None => planned_size(&job.source)?,
         };
-        let larger = input.map_or(bytes, |input| larger_bytes(&*job.filter, input, bytes));
-        Some(larger.saturating_mul(job.copies(&self.settings.encoding)))
+        let copies = job.copies(&self.settings.encoding);
+        let Some(mut input) = input else { return Some(bytes.saturating_mul(copies)) };
+        let [x, y, _] = input.shape.dims;
+        let is_jpeg = job.volume.is_none() && is_jpeg(&job.source);
+        let shrunken = if is_jpeg { job.filter.shrunken([x, y]) } else { None };
+        let filter = shrunken.as_ref().map_or(&*job.filter, |(_, filter)| &**filter);
+        let shrink = shrunken.as_ref().map_or(1, |&(shrink, _)| shrink);
+        input.shape.dims = [x.div_ceil(shrink), y.div_ceil(shrink), input.shape.dims[2]];
+        // A filter that refuses the input takes no memory.
+        let output = filter.output(input).unwrap_or(input);
+        let cost = FilterCost::new(filter, [input, output], 1, (0, 1));
+        let stored = cost.bytes().max(bytes / (shrink * shrink) as u64);
+        Some(stored.saturating_mul(copies).max(cost.whole()))
     }
 
     fn run(&self, job: &Job) -> Result<()> {

@@ -181,9 +181,10 @@ fn filtered_by_one(
     let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
     let output = filter.output(grid.grid_type());
     let run = |output: GridType| -> Result<Image> {
-        let needed = output.bytes().saturating_mul(filter.copies());
-        if output.shape != grid.shape() && needed > session.max_memory {
-            return Err(session.exceeds_memory("the result", needed));
+        let needed = FilterCost::new(filter, [grid.grid_type(), output], 1, (0, 1)).whole();
+        if needed > session.max_memory {
+            let what = format_args!("an image of {width} x {height} pixels");
+            return Err(session.exceeds_memory(what, needed));
         }
         let Grid { dims: [width, height, _], channels, samples, .. } =
             apply(filter, &session.device, &grid)?;
@@ -210,18 +211,17 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let output = filter.output(input)?;
     let cost = FilterCost::new(filter, [input, output], 1, (header.reader_bytes, 1));
     let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
-    let stored = file.max(cost.bytes());
-    let fits = stored.saturating_mul(filter.copies()) <= session.max_memory;
+    let stored = file.max(cost.bytes()).saturating_mul(job.copies(&settings.encoding));
+    let needed = stored.max(cost.whole());
+    let fits = needed <= session.max_memory;
     let obstacle = obstacle(job, settings, &header, output);
     if fits && (obstacle.is_some() || !cost.is_faster_in_blocks()) {
+        log::debug!("{}: as a whole, in about {needed} bytes", job.source);
         return Ok(false);
     }
     let block = match obstacle {
-        // The estimate is an upper bound, so the whole image may still fit.
-        Some(_) if stored <= session.max_memory => return Ok(false),
         Some(remedy) => {
             let what = format_args!("{}: an image of {width} x {height} pixels", job.source);
-            let needed = stored.saturating_mul(filter.copies());
             let fact = memory::excess(what, needed, session.max_memory);
             return Err(Error::bad_input(format_args!("{fact}; {remedy}")));
         }
@@ -230,7 +230,8 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
             session.exceeds_memory(what, needed)
         })?,
     };
-    log::debug!("{}: in blocks of {} rows", job.source, block.0);
+    let bytes = cost.bytes_in_blocks(block.0 as u64);
+    log::debug!("{}: in blocks of {} rows, in about {bytes} bytes", job.source, block.0);
     let losses = &header.first.losses;
     losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
     write_blocks(job, settings, session, rows, block)?;

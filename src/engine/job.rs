@@ -97,12 +97,19 @@ impl Job {
         self.filter.warning().map_or(Ok(()), report)
     }
 
-    /// Measured number of copies of an image in memory while it is read, filtered and written.
+    /// Measured number of copies of an image in memory while it is read or written.
     pub fn copies(&self, encoding: &Encoding) -> u64 {
-        /// Grey pixels of one byte, and 8 bytes for each in the encoder.
-        const LOSSY_WEBP: u64 = 10;
-        let is_lossy = self.format == Some(ImageFormat::WebP) && encoding.quality.is_some();
-        self.filter.copies().max(if is_lossy { LOSSY_WEBP } else { 0 })
+        let written = match self.format {
+            // Grey pixels of one byte, and 8 bytes for each in the encoder.
+            Some(ImageFormat::WebP) if encoding.quality.is_some() => 10,
+            // Floats of four bytes, or bands that are compressed at the same time, and the file.
+            None
+            | Some(
+                ImageFormat::Png | ImageFormat::WebP | ImageFormat::OpenExr | ImageFormat::Pfm,
+            ) => 6,
+            _ => 3,
+        };
+        self.filter.copies().max(written)
     }
 }
 

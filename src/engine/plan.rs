@@ -8,10 +8,15 @@ use crate::{data::grid::GridType, engine::session::Session, kernels::filter::Fil
 const BLOCK: u64 = 16 << 20;
 /// If memory allows, a block has this many times the height of its halo, since the halo is filtered several times.
 const HALOS: u64 = 8;
-/// Blocks of input in memory in addition to the block being filtered: the next block, and the halo that it shares.
-const READ_AHEAD: u64 = 2;
+/// Blocks of input in memory in addition to the block being filtered: the next block.
+const READ_AHEAD: u64 = 1;
+/// Halos in memory in addition to that of the block being filtered: that of the next block, and a copy of the part that
+/// it shares.
+const HALO_COPIES: u64 = 2;
 /// Blocks of results in memory: one being written, and one that waits to be written.
 const TO_WRITE: u64 = 2;
+/// Bytes that a row of any length takes in addition to its samples, in lists of rows and in files.
+const ROW: u64 = 64;
 /// Inputs of more bytes are filtered in blocks even if they fit into memory. On two cores, blocks made no difference
 /// for RGB images of 48 MB; images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long in blocks, images of 284 MB
 /// half.
@@ -30,8 +35,14 @@ pub struct FilterCost {
     working_row: u64,
     /// A row or slice of the result.
     result_row: u64,
+    /// Bytes of the whole input while it is filtered.
+    whole: u64,
+    /// Rows in a row or slice.
+    rows: u64,
     /// Rows or slices on which a block depends, before and after it together.
     halo: u64,
+    /// Rows or slices of the input for a row or slice of the result.
+    step: u64,
     /// Bytes of the largest grid between the input and the result.
     largest: u64,
     /// Memory of the reader and the writer.
@@ -61,10 +72,20 @@ impl FilterCost {
             stride(description).saturating_mul(description.dtype.size() as u64)
         };
         let middle = output.shape.dims[axis] / 2;
-        let halo = match filter.input_range(axis, &(middle..middle + 1), input.shape) {
-            Some(positions) => positions.len(),
-            None => 2 * filter.halo(axis),
+        let (halo, step) = match filter.input_range(axis, &(middle..middle + 1), input.shape) {
+            Some(positions) => {
+                let step = input.shape.dims[axis] / output.shape.dims[axis].max(1);
+                (positions.len().saturating_sub(step), step.max(1))
+            }
+            None => (2 * filter.halo(axis), 1),
         };
+        let rows = if axis == 2 { input.shape.dims[1] as u64 } else { 1 };
+        let whole = match filter.makes_labels() {
+            true => input.bytes().saturating_mul(filter.copies()),
+            false => filter.whole_bytes(input),
+        };
+        let whole = whole.saturating_add(held);
+        let held = held.saturating_add(filter.held_bytes(input));
         let (mut between, mut largest) = (input, 0);
         for step in filter.steps() {
             between = step.output(between).unwrap_or(between);
@@ -74,11 +95,16 @@ impl FilterCost {
             len,
             output_len: output.shape.dims[axis] as u64,
             row: bytes(input),
-            working_row: stride(input).saturating_mul(filter.working_bytes(input)),
+            working_row: stride(input)
+                .saturating_mul(filter.working_bytes(input))
+                .saturating_add(ROW * rows),
             result_row: bytes(output),
+            whole,
+            rows,
             halo: (halo as u64).min(len),
+            step: step as u64,
             largest,
-            held: held.saturating_add(filter.held_bytes(input)),
+            held,
             layer: layer.max(1) as u64,
             needed_again: if filter.makes_labels() { bytes(input).saturating_mul(len) } else { 0 },
         }
@@ -98,9 +124,9 @@ impl FilterCost {
         self.row.max(self.result_row).saturating_mul(self.len).max(self.largest)
     }
 
-    /// Memory of the reader, the writer and the filter, in addition to samples.
-    pub fn held(&self) -> u64 {
-        self.held
+    /// Bytes in memory while the input is filtered as a whole.
+    pub fn whole(&self) -> u64 {
+        self.whole
     }
 
     /// Whether blocks take less time than the whole input. They take more on one thread.
@@ -111,10 +137,17 @@ impl FilterCost {
 
     /// Maximum number of rows or slices of a block.
     pub fn max_block(&self) -> u64 {
-        let max = (BLOCK / self.row.max(1)).max(HALOS * self.halo).max(1);
+        let max = (BLOCK / self.row.max(ROW * self.rows)).max(HALOS * self.halo).max(1);
         // If blocks were lower than a layer of chunks, the reader and the writer would keep each layer for several
         // blocks.
         max.max(self.layer)
+    }
+
+    /// Bytes in memory while blocks of `block` rows or slices of the input are filtered.
+    pub fn bytes_in_blocks(&self, block: u64) -> u64 {
+        let per_row = self.working_row + READ_AHEAD * self.row + TO_WRITE * self.result_row;
+        let halo = self.halo.saturating_mul(self.working_row + HALO_COPIES * self.row);
+        halo.saturating_add(self.held).saturating_add(per_row.saturating_mul(block.max(self.step)))
     }
 
     /// Number of rows or slices of the input in a block, so that the work fits into `memory`, and the bytes that are
@@ -123,9 +156,7 @@ impl FilterCost {
     /// # Errors
     /// The memory that a block of one row or slice needs, if that is more.
     pub fn block(&self, own: usize, memory: u64) -> Result<(usize, u64), u64> {
-        let per_row = self.working_row + READ_AHEAD * self.row + TO_WRITE * self.result_row;
-        let fixed = self.halo.saturating_mul(self.working_row + self.row).saturating_add(self.held);
-        let cost = |block: usize| fixed.saturating_add(per_row.saturating_mul(block as u64));
+        let cost = |block: usize| self.bytes_in_blocks(block as u64);
         // A quarter is left for the allocator and for buffers of fixed size.
         let memory = memory / 4 * 3;
         if cost(1) > memory && own > 0 {
@@ -143,17 +174,6 @@ impl FilterCost {
         let block = if is_rounded { block - rest } else { block } as usize;
         Ok((block, memory.saturating_sub(cost(block))))
     }
-}
-
-/// Bytes of the samples of an input that takes `bytes`, or of the result of `filter` if that is larger.
-pub fn larger_bytes(filter: &dyn Filter, input: GridType, bytes: u64) -> u64 {
-    let size = |grid: GridType| {
-        let dims = grid.shape.dims.map(|dim| dim as f64);
-        dims.iter().product::<f64>() * (grid.dtype.size() * grid.shape.channels) as f64
-    };
-    // A filter that refuses the input takes no memory.
-    let growth = filter.output(input).map_or(1.0, |output| size(output) / size(input).max(1.0));
-    (bytes as f64 * growth.max(1.0)) as u64
 }
 
 /// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`, or 1 if even that costs more. The cost

@@ -133,15 +133,15 @@ pub fn process_plane(
 /// The division of the whole result, of `length` slices, into blocks. Checks the limits of the input.
 fn whole(job: &Job, file: &VolumeFile, length: usize, session: &Session) -> Result<Division> {
     let cost = cost(job, file, 0)?;
-    let copies = job.filter.copies();
-    let fits = cost.bytes().saturating_add(cost.held()) <= session.max_memory / copies;
+    let fits = cost.whole() <= session.max_memory;
     // The first slices are needed again after the last one, and this input can be read only once.
     let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
     let (block, spare) = match is_cyclic || fits && !cost.is_faster_in_blocks() {
         true => {
+            let copies = cost.whole().div_ceil(file.grid_type().bytes().max(1)).max(1);
             file.check_bytes(session.limits(copies))?;
-            let used = cost.bytes().saturating_mul(copies);
-            (file.dims[2], session.max_memory.saturating_sub(used))
+            log::debug!("{}: as a whole, in about {} bytes", job.source, cost.whole());
+            (file.dims[2], session.max_memory.saturating_sub(cost.whole()))
         }
         false => block(job, &cost, length, session)?,
     };
@@ -216,10 +216,13 @@ pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
 /// # Errors
 /// When a slice with the slices that it depends on takes more than the memory limit.
 pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<(usize, u64)> {
-    cost.block(own, session.max_memory).map_err(|needed| {
+    let (block, spare) = cost.block(own, session.max_memory).map_err(|needed| {
         let what = format_args!("{}: {}", job.source, cost.least("slice"));
         session.exceeds_memory(what, needed)
-    })
+    })?;
+    let bytes = cost.bytes_in_blocks(block as u64);
+    log::debug!("{}: in blocks of {block} slices, in about {bytes} bytes", job.source);
+    Ok((block, spare))
 }
 
 /// Filters blocks of slices, and passes each result to `write` with the index of its first slice.

@@ -88,17 +88,17 @@ impl Filter for Blur {
 
     fn working_bytes(&self, input: GridType) -> u64 {
         let size = input.dtype.size() as u64;
+        let is_converted = matches!(input.shape.channels, 2 | 4) || self.linear;
         match input.dtype {
-            Dtype::U8 if !matches!(input.shape.channels, 2 | 4) && !self.linear => 4,
-            // f64 before and after each pass.
-            Dtype::U32 | Dtype::I32 | Dtype::F64 => 2 * size + 24,
-            // u32 or f32 before and after each pass, for fraction bits, premultiplied samples or linear light.
-            _ => 2 * size + 12,
+            // The samples as f64, before and after a pass.
+            Dtype::U32 | Dtype::I32 => size + 16,
+            // The samples without sign, before and after a pass.
+            Dtype::I8 | Dtype::I16 => 4 * size,
+            // Premultiplied samples or linear light as u32 or f32, before and after a pass.
+            Dtype::U8 | Dtype::U16 if is_converted => size + 8,
+            _ if is_converted => 4 * size,
+            _ => 3 * size,
         }
-    }
-
-    fn copies(&self) -> u64 {
-        if self.linear { 10 } else { 6 }
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
@@ -172,6 +172,10 @@ impl Filter for BlurByAxis {
 
     fn needs_straight_alpha(&self) -> bool {
         self.blur.needs_straight_alpha()
+    }
+
+    fn working_bytes(&self, input: GridType) -> u64 {
+        self.blur.working_bytes(input)
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

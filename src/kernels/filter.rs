@@ -142,14 +142,22 @@ pub trait Filter: fmt::Debug + Send + Sync {
         0
     }
 
-    /// Bytes in memory for each sample while the filter runs: input, result and intermediate values.
+    /// Bytes in memory for each sample of the input while the filter runs and the result is written: input, result and
+    /// intermediate values, or input, result and encoded result.
     fn working_bytes(&self, input: GridType) -> u64 {
-        2 * input.dtype.size() as u64 + 12
+        3 * input.dtype.size() as u64
     }
 
-    /// Measured number of copies of an image in memory while it is read, filtered and written.
+    /// Number of copies of an image in memory while it is read: its file, its samples and the tables of its decoder.
     fn copies(&self) -> u64 {
-        6
+        3
+    }
+
+    /// Bytes in memory while a whole input is filtered and the result is written.
+    fn whole_bytes(&self, input: GridType) -> u64 {
+        let samples = input.bytes() / input.dtype.size() as u64;
+        let working = samples.saturating_mul(self.working_bytes(input));
+        working.saturating_add(self.held_bytes(input))
     }
 
     /// Whether the result is labels. Formats must store them unchanged, and their type is known only when the filter

@@ -102,13 +102,9 @@ impl Filter for Gradient {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Floats of the input, the derivatives, and two passes.
-        let floats = (self.axes + 3) * float_type(input.dtype).size();
+        // The derivatives, and one more pass.
+        let floats = (self.axes + 1) * float_type(input.dtype).size();
         (2 * input.dtype.size() + floats) as u64
-    }
-
-    fn copies(&self) -> u64 {
-        14
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

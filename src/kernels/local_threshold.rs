@@ -63,19 +63,25 @@ impl LocalThreshold {
         Blur { method, axes, iterations: 1, edge, linear: false }
     }
 
+    /// Whether sums of integers up to `max` over the window are exact in 32 bits.
+    fn fits(&self, max: f64) -> bool {
+        let blur = self.blur();
+        let count: f64 = blur.axes.iter().map(|taps| taps.count() as f64).product();
+        blur.method == Method::Box && max * count <= f64::from(u32::MAX)
+    }
+
     /// Sums of the samples, or of their squares, over the windows, and the factor by which they exceed the means.
     fn sums(&self, grid: &Grid, is_squared: bool, run: RunPasses<'_>) -> Result<(Samples, f64)> {
         let (blur, shape) = (self.blur(), grid.shape());
         let count: f64 = blur.axes.iter().map(|taps| taps.count() as f64).product();
-        let fits = |max: f64| blur.method == Method::Box && max * count <= f64::from(u32::MAX);
         let sums = |samples: &Samples| {
             let passes = Passes::sums(self.radius, blur.edge, samples.dtype(), shape);
             Ok((run(&passes, samples)?, count))
         };
         match &grid.samples {
-            Samples::U8(_) if !is_squared && fits(255.0) => sums(&grid.samples),
-            Samples::U16(_) if !is_squared && fits(65535.0) => sums(&grid.samples),
-            Samples::U8(values) if is_squared && fits(65025.0) => {
+            Samples::U8(_) if !is_squared && self.fits(255.0) => sums(&grid.samples),
+            Samples::U16(_) if !is_squared && self.fits(65535.0) => sums(&grid.samples),
+            Samples::U8(values) if is_squared && self.fits(65025.0) => {
                 let square = |&value: &u8| u16::from(value) * u16::from(value);
                 sums(&parallel::mapped(values, square)?.into())
             }
@@ -137,12 +143,22 @@ impl Filter for LocalThreshold {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // The samples as f64, two passes, and the sums of samples and squares.
-        2 * input.dtype.size() as u64 + 5 * 8
-    }
-
-    fn copies(&self) -> u64 {
-        20
+        let size = input.dtype.size() as u64;
+        // Before and after a pass, also of squares; floats also before they are squared or converted.
+        let (is_exact, is_square_exact) = match input.dtype {
+            Dtype::U8 => (self.fits(255.0), self.fits(65_025.0)),
+            Dtype::U16 => (self.fits(65_535.0), false),
+            _ => (false, false),
+        };
+        let sums = if is_exact { 8 } else { 24 };
+        let squares = match self.method {
+            LocalMethod::Sauvola => {
+                let held = if is_exact { 4 } else { 8 };
+                held + if is_square_exact { 10 } else { 24 }
+            }
+            _ => 0,
+        };
+        2 * size + sums.max(squares)
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

@@ -200,6 +200,11 @@ impl Filter for Classify {
         Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
     }
 
+    fn working_bytes(&self, input: GridType) -> u64 {
+        // The input and the mask, or the mask, its encoding and their buffers.
+        (input.dtype.size() as u64 + 1).max(3)
+    }
+
     fn prepared(
         &self,
         _device: &Device,

@@ -91,12 +91,9 @@ impl Filter for Unsharp {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Floats of the input, premultiplied floats, and two passes.
-        (2 * input.dtype.size() + 4 * float_type(input.dtype).size()) as u64
-    }
-
-    fn copies(&self) -> u64 {
-        14
+        // Floats before and after a pass, and premultiplied ones.
+        let floats = if matches!(input.shape.channels, 2 | 4) { 3 } else { 2 };
+        (2 * input.dtype.size() + floats * float_type(input.dtype).size()) as u64
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

@@ -73,12 +73,28 @@ pub fn has_half_chroma(quality: u8) -> bool {
 
 /// Reads the headers of a file and checks the memory that it takes.
 fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
+    parse_shrunken(bytes, limits, &|_| 1).map(|(file, _)| file)
+}
+
+/// As [`parse`], for an image that is decoded as many times smaller as `shrink` returns for its upright size. Also
+/// returns that factor.
+fn parse_shrunken<'a>(
+    bytes: &'a [u8],
+    limits: Limits,
+    shrink: &dyn Fn([usize; 2]) -> usize,
+) -> Result<(JpegFile<'a>, usize), BoxError> {
     let file = JpegFile::parse(bytes, &Container::default())?;
+    let mut factors = file.frame.components.iter().flat_map(|component| component.sampling);
+    let upright = decoded(&file, Vec::new(), None).upright_size();
+    // The resolution of three fourths cannot be halved, and wide samples are decoded in full.
+    let is_full = is_wide(&file) || factors.any(|factor| factor == 3);
+    let shrink = if is_full { 1 } else { shrink(upright) };
     // Samples that are not decoded to u8 are decoded to u16 first.
     let factor = if is_wide(&file) { 3 } else { 1 };
-    check_size(limits, file.frame.size, factor * file.frame.pixel_bytes() as u64)?;
+    let bytes = factor * file.frame.pixel_bytes().div_ceil(shrink * shrink) as u64;
+    check_size(limits, file.frame.size, bytes)?;
     check_scratch(limits, file.scratch_bytes() as u64, "decoding its coefficients")?;
-    Ok(file)
+    Ok((file, shrink))
 }
 
 /// Decodes a file.
@@ -95,14 +111,11 @@ pub fn decode_shrunken(
     limits: Limits,
     shrink: &dyn Fn([usize; 2]) -> usize,
 ) -> Result<DecodedPage, BoxError> {
-    let file = parse(bytes, limits)?;
+    let (file, shrink) = parse_shrunken(bytes, limits, shrink)?;
     let page = decoded(&file, Vec::new(), None);
     if is_wide(&file) {
         return decode_wide(&file, page);
     }
-    let mut factors = file.frame.components.iter().flat_map(|component| component.sampling);
-    // The resolution of three fourths cannot be halved.
-    let shrink = if factors.any(|factor| factor == 3) { 1 } else { shrink(page.upright_size()) };
     let (samples, damage) = file.decode(shrink)?;
     let [width, height] = page.size().map(|side| side.div_ceil(shrink));
     let image = Image { width, height, samples: Samples::U8(samples), ..page.image };

@@ -208,15 +208,6 @@ impl Filter for Morph {
         !is_difference && self.element.radius == [0; 3]
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        // Input, an extremum, and the next one, after a pass along z and when done; on a device, also blocks of both.
-        6 * input.dtype.size() as u64
-    }
-
-    fn copies(&self) -> u64 {
-        8
-    }
-
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         device.run(self, input)
     }

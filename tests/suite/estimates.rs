@@ -1,0 +1,182 @@
+//! Estimates of memory against measured peaks: each filter, type and road from input to output.
+#![cfg(target_os = "linux")]
+
+use std::{fs, path::Path};
+
+use crate::common::{Measured, Noise, measured};
+
+/// A filter, and the types that it is tested with.
+const FILTERS: [(&str, &[&str]); 12] = [
+    ("blur", &TYPES),
+    ("blur --method box --radius 3", &TYPES),
+    ("blur --linear", &["uint8", "uint16"]),
+    ("median", &TYPES),
+    ("median --radius 9", &["uint8"]),
+    ("morph --op open --radius 2", &TYPES),
+    ("threshold --value 9", &TYPES),
+    ("threshold --local sauvola", &TYPES),
+    ("gradient", &TYPES),
+    ("unsharp", &TYPES),
+    ("resize --scale 50%", &TYPES),
+    ("resize --scale 200%", &TYPES),
+];
+
+const TYPES: [&str; 4] = ["uint8", "uint16", "float32", "float64"];
+
+/// Bytes that a run takes more or less than another one of the same command: stacks, and heaps of threads.
+const NOISE: f64 = 4e6;
+
+/// Writes a volume of 48 x 48 samples a slice that takes about `bytes` bytes, and returns its name.
+fn write_volume(folder: &Path, name: &str, dtype: &str, bytes: usize) -> String {
+    let size = match dtype {
+        "uint8" => 1,
+        "uint16" => 2,
+        "float32" => 4,
+        _ => 8,
+    };
+    let depth = (bytes / size / (48 * 48)).max(2);
+    let count = depth * 48 * 48;
+    let mut noise = Noise(depth as u64);
+    let samples: Vec<u8> = match dtype {
+        "float32" => (0..count).flat_map(|_| ((noise.next() >> 40) as f32).to_le_bytes()).collect(),
+        "float64" => (0..count).flat_map(|_| ((noise.next() >> 11) as f64).to_le_bytes()).collect(),
+        _ => noise.bytes(count * size),
+    };
+    let name = format!("{name}_48x48x{depth}_{dtype}.raw");
+    fs::write(folder.join(&name), samples).unwrap();
+    name
+}
+
+/// The estimate in the log of a run, in bytes, and whether the input was divided into blocks.
+fn estimate(run: &Measured) -> (f64, bool) {
+    let text = run.stderr.split(", in about ").nth(1);
+    let text = text.unwrap_or_else(|| panic!("no estimate in {run:?}"));
+    let bytes = text.split(' ').next().unwrap().parse().unwrap();
+    (bytes, run.stderr.contains(": in blocks of "))
+}
+
+/// Compares the estimates of `command` for `input` with what it takes more than for the tiny input `tiny`.
+fn assert_estimated(
+    folder: &Path,
+    command: &str,
+    [tiny, input, output]: [&str; 3],
+    (limit, in_blocks): (&str, bool),
+) {
+    let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
+    let run = |input: &str, limit: &str| {
+        let line = format!("-v --max-memory {limit} {name} {input} {output} {flags}");
+        let run = measured(folder, line.split_whitespace());
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+        run
+    };
+    let (fixed, run) = (run(tiny, "1G"), run(input, limit));
+    let taken = (run.peak as f64 - fixed.peak as f64) * f64::from(1 << 20);
+    let (estimated, is_divided) = estimate(&run);
+    let what = format!("{command} {input} {limit}: about {estimated} bytes, measured {taken}");
+    assert_eq!(is_divided, in_blocks, "{what}");
+    assert!(estimated <= 1.5 * (taken + NOISE), "{what}");
+    assert!(taken <= 1.5 * estimated + NOISE, "{what}");
+}
+
+/// The input of a road, of about `bytes` bytes.
+fn input_of(folder: &Path, is_image: bool, dtype: &str, bytes: usize) -> String {
+    let volume = write_volume(folder, "v", dtype, bytes);
+    if !is_image {
+        return volume;
+    }
+    // An image as high as all slices together.
+    let rows: usize = 48 * volume.split(['x', '_']).nth(3).unwrap().parse::<usize>().unwrap();
+    let image = volume.replace(".raw", ".tif");
+    write_tiff(&folder.join(&image), rows, dtype, &fs::read(folder.join(volume)).unwrap());
+    image
+}
+
+/// Writes a TIFF of one channel with 48 samples a row, in strips of 64 rows.
+fn write_tiff(path: &Path, rows: usize, dtype: &str, samples: &[u8]) {
+    let size = samples.len() / (48 * rows);
+    let strip = 64 * 48 * size;
+    let lengths: Vec<u32> = samples.chunks(strip).map(|part| part.len() as u32).collect();
+    let count = lengths.len() as u32;
+    let format = if dtype.starts_with('f') { 3 } else { 1 };
+    // The header, 10 entries and the end of the directory; then offsets and lengths of strips; then samples.
+    let tables = 8 + 2 + 10 * 12 + 4;
+    let first = tables + 8 * count;
+    let entries: [(u16, u16, u32, u32); 10] = [
+        (256, 4, 1, 48),
+        (257, 4, 1, rows as u32),
+        (258, 3, 1, 8 * size as u32),
+        (259, 3, 1, 1),
+        (262, 3, 1, 1),
+        (273, 4, count, tables),
+        (277, 3, 1, 1),
+        (278, 4, 1, 64),
+        (279, 4, count, tables + 4 * count),
+        (339, 3, 1, format),
+    ];
+    let mut tiff = [&b"II*\0"[..], &8u32.to_le_bytes(), &10u16.to_le_bytes()].concat();
+    for (tag, kind, count, value) in entries {
+        tiff.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        tiff.extend([count.to_le_bytes(), value.to_le_bytes()].concat());
+    }
+    tiff.extend([0; 4]);
+    tiff.extend((0..count).flat_map(|at| (first + at * strip as u32).to_le_bytes()));
+    tiff.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
+    tiff.extend(samples);
+    fs::write(path, tiff).unwrap();
+}
+
+/// Runs each filter on each type, with 12 MB as a whole and in blocks of a few MB.
+fn assert_all_estimated(is_image: bool) {
+    const WHOLE: (&str, bool) = ("1G", false);
+    const BLOCKS: (&str, bool) = ("24M", true);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let output = if is_image { "o.tif" } else { "o.nrrd" };
+    for dtype in TYPES {
+        let tiny = input_of(folder, is_image, dtype, 1);
+        let input = input_of(folder, is_image, dtype, 12_000_000);
+        for (command, types) in FILTERS {
+            if types.contains(&dtype) {
+                for road in [WHOLE, BLOCKS] {
+                    assert_estimated(folder, command, [&tiny, &input, output], road);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn estimates_of_images_follow_measured_peaks() {
+    assert_all_estimated(true);
+}
+
+#[test]
+fn estimates_of_volumes_follow_measured_peaks() {
+    assert_all_estimated(false);
+}
+
+/// An image of 1500 x 1000 pixels that becomes much smaller needs few of its rows at a time, or few pixels of a JPEG.
+#[test]
+fn thumbnails_fit_in_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Blocks of 8 x 8 pixels, so that the files are small.
+    let colour = |at: u32| Noise(at.into()).next().to_le_bytes();
+    let pixels = image::RgbImage::from_fn(6000, 4000, |x, y| {
+        let [r, g, b, ..] = colour(x / 200 + 97 * (y / 200));
+        image::Rgb([r, g, b])
+    });
+    for name in ["a.png", "a.jpg"] {
+        pixels.save(folder.join(name)).unwrap();
+    }
+    for (command, limit, max) in [
+        ("resize a.jpg o.png --max 256", "32M", 60),
+        ("resize a.png o.png --max 64", "48M", 100),
+        ("resize a.png o.png --max 64 --filter area", "24M", 70),
+    ] {
+        let line = format!("--max-memory {limit} {command}");
+        let run = measured(folder, line.split(' '));
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+        assert!(run.peak <= max, "{line}: {run:?}");
+    }
+}
