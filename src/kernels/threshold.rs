@@ -45,7 +45,7 @@ shader_struct! {
 pub enum Threshold {
     /// 1 to 255 ascending thresholds. The class of a sample is the number of thresholds that it exceeds; with one
     /// threshold, classes are stored as 0 and 255. The result has one channel of u8. Colour images are divided by their
-    /// BT.709 luminance, which for 8 and 16 bits is rounded to a sample.
+    /// BT.709 luminance, which for integers is rounded to a sample.
     Values(Vec<f64>),
     /// This number of thresholds, computed from the input by Otsu's method (A Threshold Selection Method from
     /// Gray-Level Histograms, 1979).

@@ -278,7 +278,7 @@ fn float_channels_and_luminance_match_reference() {
     }
     let luma = values.chunks(4).map(|p| {
         let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
-        f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32)
+        f64::from(((299.0 * r + 587.0 * g + 114.0 * b) / 1000.0) as f32)
     });
     assert_eq!(found[3], reference_counts(luma, &bins, 1.0));
 }
@@ -286,7 +286,9 @@ fn float_channels_and_luminance_match_reference() {
 /// Luminance of the types other than u8, u16 and f32, together with one channel.
 #[test]
 fn luminance_of_other_types_matches_reference() {
-    let bytes = Noise(14).bytes(24 * 501);
+    let mut bytes = Noise(14).bytes(24 * 501);
+    // White pixels of every integer type.
+    bytes.extend([[255; 24], [0xff, 0xff, 0xff, 0x7f].repeat(6).try_into().unwrap()].concat());
     for samples in [
         Samples::I8(bytemuck::pod_collect_to_vec(&bytes)),
         Samples::I16(bytemuck::pod_collect_to_vec(&bytes)),
@@ -297,12 +299,8 @@ fn luminance_of_other_types_matches_reference() {
         let dtype = samples.dtype();
         let (low, high) = type_range(dtype).unwrap_or((0.1, 0.9));
         let [r, g, b] = [0, 1, 2].map(|c| channel_values(&samples, 3, c));
-        let luma: Vec<f64> = r
-            .iter()
-            .zip(&g)
-            .zip(&b)
-            .map(|((r, g), b)| f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32))
-            .collect();
+        let luma = |((r, g), b): ((&f64, &f64), &f64)| 299.0 * r + 587.0 * g + 114.0 * b;
+        let luma: Vec<f64> = r.iter().zip(&g).zip(&b).map(luma).collect();
         let pixels = Pixels { samples, channels: 3 };
         for count in [1, 77, 1000] {
             let bins = Bins::new(count, low, high, dtype).unwrap();
@@ -318,7 +316,7 @@ fn luminance_of_other_types_matches_reference() {
             );
             assert_eq!(
                 found[1],
-                reference_counts(luma.iter().copied(), &bins, 1.0),
+                reference_counts(luma.iter().copied(), &bins, 1000.0),
                 "{dtype} {count}"
             );
         }

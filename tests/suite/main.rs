@@ -57,6 +57,7 @@ mod library_files;
 mod library_filters;
 mod local_threshold;
 mod long_axes;
+mod luminance;
 mod median;
 mod memory;
 mod memory_inputs;

@@ -8,6 +8,10 @@
 
 // Set by the host. 1: luminance; 4: red, green, blue and luminance.
 const ROWS = 4u;
+// Luminance = (RED r + GREEN g + BLUE b) / (RED + GREEN + BLUE).
+const RED = 1063u;
+const GREEN = 3576u;
+const BLUE = 361u;
 
 const GROUP = 256u;
 
@@ -28,11 +32,10 @@ struct CountParams {
 
 var<workgroup> bins: array<atomic<u32>, ROWS * 256u>;
 
-// 0.2126 R + 0.7152 G + 0.0722 B over 255, times 256, in integers.
+// The luminance over 255, times 256, in integers.
 fn luma(pixel: u32) -> u32 {
-    let sum = 1063u * (pixel & 255u) + 3576u * ((pixel >> 8u) & 255u)
-        + 361u * ((pixel >> 16u) & 255u);
-    return min(sum * 32u / 159375u, 255u);
+    let sum = RED * (pixel & 255u) + GREEN * ((pixel >> 8u) & 255u) + BLUE * ((pixel >> 16u) & 255u);
+    return min(sum * 256u / (255u * (RED + GREEN + BLUE)), 255u);
 }
 
 fn slot(pixel: u32, row: u32) -> u32 {

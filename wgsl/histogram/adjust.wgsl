@@ -11,6 +11,10 @@ const BITS = 8u;
 const CHANNELS = 3u;
 const ALPHA = false;
 const SHIFTS = true;
+// Luminance = (RED r + GREEN g + BLUE b) / (RED + GREEN + BLUE).
+const RED = 1063u;
+const GREEN = 3576u;
+const BLUE = 361u;
 
 const GROUP = 256u;
 const PER_WORD = 32u / BITS;
@@ -30,13 +34,13 @@ fn sample(index: u32) -> u32 {
     return (data[index / PER_WORD] >> (BITS * (index % PER_WORD))) & MOST;
 }
 
-// The luminance of the pixel whose first sample is at `index`, rounded to a sample value.
+// The luminance of the pixel whose first sample is at `index`, rounded to a sample value, halves up.
 fn level(index: u32) -> u32 {
     if CHANNELS < 3u {
         return sample(index);
     }
-    return (1063u * sample(index) + 3576u * sample(index + 1u) + 361u * sample(index + 2u) + 2500u)
-        / 5000u;
+    let sum = RED + GREEN + BLUE;
+    return (RED * sample(index) + GREEN * sample(index + 1u) + BLUE * sample(index + 2u) + sum / 2u) / sum;
 }
 
 @compute @workgroup_size(GROUP)

@@ -40,11 +40,13 @@ const MODE = U16_LEVELS;
 // Samples per pixel, and the channel of U16_LEVELS.
 const CHANNELS = 1u;
 const CHANNEL = 0u;
-// Luminance = RED r + GREEN g + BLUE b, of the samples or, LINEAR, of their light.
+// Luminance = RED r + GREEN g + BLUE b of the samples plus BIAS or, LINEAR, of their light.
 const RED = 1063u;
 const GREEN = 3576u;
 const BLUE = 361u;
 const LINEAR = false;
+// Added to a sample, whose sign bit it flips: 0 for unsigned samples.
+const BIAS = 0u;
 // Slots of a span, a multiple of 128 where DIGITS; counters per slot, a power of two up to 32 (one where DIGITS).
 const SPAN = 8192u;
 const REPLICAS = 1u;
@@ -98,12 +100,12 @@ fn u8_at(index: u32) -> u32 {
     return (u32_at(index >> 2u) >> (8u * (index & 3u))) & 255u;
 }
 
-// A sample as luminance weights it.
+// A sample as luminance weights it: unsigned, in the order of the values.
 fn sample(index: u32) -> u32 {
     var value = 0u;
     if MODE == U8_LUMA { value = u8_at(index); } else { value = u16_at(index); }
     if LINEAR { value = light[value]; }
-    return value;
+    return value ^ BIAS;
 }
 
 // The slot of `key`. `guess` is its bin to within one. The comparisons decide, so that the rounding of the guess does

@@ -125,7 +125,7 @@ impl Tally {
     pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
         let Self { inputs, dtype, bins, unit, components } = self;
         let finish = |ComponentTally { name, mut counts, measured }| {
-            let rounds = name == "luma" && matches!(dtype, Dtype::U8 | Dtype::U16);
+            let rounds = name == "luma" && dtype.size() <= 2;
             let statistics = percentages.and_then(|percentages| {
                 let found = Statistics::new(&counts, &bins, dtype, measured, rounds, percentages)?;
                 Some(Statistics { count: found.count as u64 as f64 / unit, ..found })

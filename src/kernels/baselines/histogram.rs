@@ -68,7 +68,7 @@ pub struct CountRgba {
 
 /// The shader that counts `rows` histograms.
 pub(super) fn shader(rows: usize) -> Shader {
-    SHADER.with(&[("ROWS", rows)])
+    Luma::Bt709.weighted(&SHADER).with(&[("ROWS", rows)])
 }
 
 impl CountRgba {

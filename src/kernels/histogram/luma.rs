@@ -1,13 +1,14 @@
-//! Luminance: weighted sums of red, green and blue, in integers if the samples are integers.
+//! Luminance: weighted sums of red, green and blue. Those of integers are exact.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::{
-    data::{division::Ratio, samples::Samples, srgb},
+    data::{division::Ratio, dtype::Dtype, number::Number, samples::Samples, srgb},
     for_samples,
-    util::{error::Result, memory::raise, parallel},
+    gpu::Shader,
+    util::{error::Result, parallel},
 };
 
 /// Weights of red, green and blue, and whether samples are converted to linear light first.
@@ -18,7 +19,8 @@ pub enum Luma {
     Bt709,
     /// 0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601).
     Bt601,
-    /// The BT.709 sum in linear light: stored values are converted by the sRGB curve (IEC 61966-2-1).
+    /// The BT.709 sum in linear light: unsigned values of 8 and 16 bits are converted by the sRGB curve
+    /// (IEC 61966-2-1); values of other types are linear.
     Linear,
 }
 
@@ -31,95 +33,91 @@ impl Luma {
         }
     }
 
-    /// For each sample value from 0 to `max` its light as an integer, and the number of units of light in a step of a
-    /// sample. [`Luma::Linear`] has units that are fine enough for the curve. Otherwise light is the sample itself.
-    pub(super) fn light(self, max: u32) -> (Vec<u32>, u32) {
-        match self {
-            Self::Bt709 | Self::Bt601 => ((0..=max).collect(), 1),
-            Self::Linear => {
-                // 5000, the sum of the weights, times the maximum light is below 2^30.
-                let fine = 200_000 / max;
-                let full = f64::from(max * fine);
-                let decode = |value| {
-                    (srgb::to_linear(f64::from(value) / f64::from(max)) * full).round() as u32
-                };
-                ((0..=max).map(decode).collect(), fine)
-            }
-        }
+    /// `shader` with the integer weights as its constants.
+    pub fn weighted(self, shader: &Shader) -> Shader {
+        let [red, green, blue] = self.weights().0;
+        shader.with(&[("RED", red), ("GREEN", green), ("BLUE", blue)])
     }
 
-    /// The luminance of integer pixels with samples up to `max`, in integer units, and the number of these units in a
-    /// step of a sample.
-    pub(super) fn integer<T: Copy + Into<u32>>(self, max: u32) -> (impl Fn(&[T]) -> u32, f64) {
-        let ([red, green, blue], sum) = self.weights();
-        let (light, fine) = self.light(max);
-        let value = move |pixel: &[T]| {
-            // Without a curve, light is the sample itself: reading it from the table would be slower.
-            let light = |sample: T| match fine > 1 {
-                true => light[sample.into() as usize],
-                false => sample.into(),
-            };
-            red * light(pixel[0]) + green * light(pixel[1]) + blue * light(pixel[2])
+    /// For each value of an 8-bit or 16-bit unsigned sample its linear light as an integer, and the number of units of
+    /// light in a step of a sample. `None` if light is the sample itself.
+    pub(super) fn light(self, dtype: Dtype) -> Option<(Vec<u32>, u32)> {
+        let max = match dtype {
+            Dtype::U8 => 255,
+            Dtype::U16 => 65535,
+            _ => return None,
         };
-        (value, f64::from(sum) * f64::from(fine))
+        // 5000, the sum of the weights, times the maximum light is below 2^30.
+        let fine = 200_000 / max;
+        let full = f64::from(max * fine);
+        let decode = |value| (srgb::to_linear(f64::from(value) / f64::from(max)) * full).round();
+        (self == Self::Linear)
+            .then(|| ((0..=max).map(|value| decode(value) as u32).collect(), fine))
     }
 
-    /// The luminance of integer pixels in units of the samples.
-    pub(super) fn in_samples<T: Copy + Into<u32>>(self, max: u32) -> impl Fn(&[T]) -> f64 {
-        let (value, unit) = self.integer(max);
-        move |pixel| f64::from(value(pixel)) / unit
-    }
-
-    /// The luminance of a float pixel: summed in f64, in the order red, green, blue, and rounded once.
-    pub(super) fn float<T: Copy + Into<f64>>(self, pixel: &[T]) -> f32 {
+    /// The luminance of integer pixels in integer units, and the number of these units in a step of a sample. All sums
+    /// are below 2^53, so f64 holds them exactly.
+    pub(super) fn integer<T: Number + Into<f64>>(self) -> (impl Fn(&[T]) -> f64, f64) {
         let (weights, sum) = self.weights();
-        let [red, green, blue] = weights.map(|weight| f64::from(weight) / f64::from(sum));
-        let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(Into::into);
-        (red * r + green * g + blue * b) as f32
+        let weights = weights.map(f64::from);
+        let (light, fine) = self.light(T::DTYPE).unwrap_or_default();
+        let value = move |pixel: &[T]| {
+            let light =
+                |sample: f64| if light.is_empty() { sample } else { light[sample as usize].into() };
+            weighted_sum(weights, [pixel[0], pixel[1], pixel[2]].map(|sample| light(sample.into())))
+        };
+        (value, f64::from(sum) * f64::from(fine.max(1)))
     }
 
-    /// [`Luma::float`] of every pixel.
-    pub(super) fn float_plane(self, samples: &Samples, channels: usize) -> Vec<f32> {
-        for_samples!(samples, samples => {
-            let pixel = |at: usize| self.float(&samples[at * channels..][..channels]);
-            parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
-        })
+    /// The luminance of integer pixels, rounded to a sample, halves up.
+    pub(super) fn rounded<T: Number + Into<f64>>(self) -> impl Fn(&[T]) -> T {
+        let (value, unit) = self.integer::<T>();
+        // The fractions are multiples of 1 / unit, so the quotient does not round to another integer.
+        move |pixel: &[T]| T::from_f64(((value(pixel) + unit / 2.0) / unit).floor())
     }
 
-    /// The luminance of each pixel: rounded for u8 and u16 samples, f32 for other types. For pixels of one or two
-    /// channels it is the first channel.
+    /// The luminance of a float pixel: summed in f64, in the order red, green, blue, divided once, and rounded to the
+    /// type. If all three are equal, it is their value.
+    pub(super) fn float<T: Number + Into<f64>>(self, pixel: &[T]) -> T {
+        /// A power of two by which the weights are divided, so that the largest numbers do not overflow.
+        const SCALE: f64 = 8192.0;
+        if pixel[0] == pixel[1] && pixel[1] == pixel[2] {
+            return pixel[0];
+        }
+        let (weights, sum) = self.weights();
+        let weights = weights.map(|weight| f64::from(weight) / SCALE);
+        let rgb = [pixel[0], pixel[1], pixel[2]].map(Into::into);
+        T::from_f64(weighted_sum(weights, rgb) / (f64::from(sum) / SCALE))
+    }
+
+    /// The luminance of each pixel, as a sample of the same type: by [`Luma::rounded`] for integers, by
+    /// [`Luma::float`] for floats. For pixels of one or two channels it is the first channel.
     ///
     /// # Errors
     /// If there is no memory for it.
     pub fn grey(self, samples: &Samples, channels: usize) -> Result<Cow<'_, Samples>> {
-        fn plane<T: Copy + Send + Sync>(
-            samples: &[T],
-            channels: usize,
-            value: impl Fn(&[T]) -> T + Sync,
-        ) -> Result<Vec<T>> {
-            let pixel = |at: usize| value(&samples[at * channels..][..channels]);
-            parallel::generated(samples.len() / channels, pixel)
-        }
         if channels == 1 {
             return Ok(Cow::Borrowed(samples));
         }
-        if channels == 2 {
-            return Ok(Cow::Owned(
-                for_samples!(samples, samples => plane(samples, 2, |pixel| pixel[0])?.into()),
-            ));
-        }
-        Ok(Cow::Owned(match samples {
-            Samples::U8(samples) => {
-                let luminance = self.in_samples(255);
-                Samples::U8(plane(samples, channels, |pixel| (luminance(pixel) + 0.5) as u8)?)
-            }
-            Samples::U16(samples) => {
-                let luminance = self.in_samples(65535);
-                Samples::U16(plane(samples, channels, |pixel| (luminance(pixel) + 0.5) as u16)?)
-            }
-            other => Samples::F32(self.float_plane(other, channels)),
-        }))
+        Ok(Cow::Owned(for_samples!(samples, samples => self.plane(samples, channels)?.into())))
     }
+
+    fn plane<T: Number + Into<f64>>(self, samples: &[T], channels: usize) -> Result<Vec<T>> {
+        let pixels = samples.len() / channels;
+        let pixel = |at: usize| &samples[at * channels..][..channels];
+        if channels == 2 {
+            parallel::generated(pixels, |at| pixel(at)[0])
+        } else if T::DTYPE.is_float() {
+            parallel::generated(pixels, |at| self.float(pixel(at)))
+        } else {
+            let luminance = self.rounded::<T>();
+            parallel::generated(pixels, |at| luminance(pixel(at)))
+        }
+    }
+}
+
+fn weighted_sum([red, green, blue]: [f64; 3], [r, g, b]: [f64; 3]) -> f64 {
+    red * r + green * g + blue * b
 }
 
 /// Bins of equal width over 0..=255 for the luminance of u8 pixels, by one exact division:

@@ -16,9 +16,9 @@ pub enum Route {
     U8Luma(LumaBins),
     /// The levels of this 16-bit channel.
     U16Levels(usize),
-    /// Luminance of u8 or u16 pixels, binned by comparison with the edges.
+    /// Luminance of integer pixels, binned by comparison with the edges.
     Luma(Luma),
-    /// 32-bit and 64-bit values, binned by comparison with the edges.
+    /// 32-bit and 64-bit samples, or luminance of floats, binned by comparison with the edges.
     Values(Component),
 }
 
@@ -29,8 +29,8 @@ impl Route {
     /// 2. Luminance together with 8-bit channels, in the same pass over the pixels. One pass has one
     ///    luminance, in at most 256 bins over the range of the type.
     /// 3. Other luminance of integers, in integers.
-    /// 4. All other components as values. The luminance of floats and of types without a full intensity is computed
-    ///    on the host in f64, so that no device's rounding moves a value into another bin.
+    /// 4. All other components as values. The luminance of floats is computed on the host in f64, so that no device's
+    ///    rounding moves a value into another bin.
     fn choose(component: Component, dtype: Dtype, bins: &Bins) -> Self {
         let over_u8 = bins.count <= MAX_U8_BINS && (bins.low, bins.high) == (0.0, 255.0);
         match (component, dtype) {
@@ -39,7 +39,7 @@ impl Route {
             (Component::Luma(luma), Dtype::U8) if luma != Luma::Linear && over_u8 => {
                 Self::U8Luma(LumaBins::new(luma, bins.count))
             }
-            (Component::Luma(luma), Dtype::U8 | Dtype::U16) => Self::Luma(luma),
+            (Component::Luma(luma), dtype) if !dtype.is_float() => Self::Luma(luma),
             _ => Self::Values(component),
         }
     }

@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     data::{
-        dtype::Dtype,
         float_key::{f64_to_key, key_to_f64},
         samples::Samples,
     },
@@ -186,7 +185,7 @@ pub fn count_values(
     weighted: bool,
 ) -> (Moments, ValueCounts) {
     let max_keys = match (component, pixels.samples.dtype()) {
-        (Component::Luma(_), Dtype::U8 | Dtype::U16) => MAX_LUMINANCES,
+        (Component::Luma(_), dtype) if dtype.size() <= 2 => MAX_LUMINANCES,
         _ => MAX_VALUES,
     };
     let is_inside = |value: f64| value >= low && value <= high;
@@ -320,8 +319,9 @@ mod tests {
     #[test]
     fn luminances_of_8_bits_are_kept_apart() {
         let samples = Noise(6).bytes(3 << 20);
-        let luma = Luma::Bt709.in_samples(255);
-        let mut sorted: Vec<f64> = samples.chunks_exact(3).map(luma).collect();
+        let (sum, unit) = Luma::Bt709.integer::<u8>();
+        let luma = samples.chunks_exact(3).map(|pixel| sum(pixel) / unit);
+        let mut sorted: Vec<f64> = luma.collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let range = [17.0, 200.5];
         sorted.retain(|value| (range[0]..=range[1]).contains(value));

@@ -1,13 +1,17 @@
 //! Replaces colour samples by entries of a table, or adds the entry for the luminance of a pixel to all its colours.
 
-use crate::util::{
-    memory::{self, raise},
-    parallel::Parallel,
+use crate::{
+    data::number::Number,
+    kernels::histogram::luma::Luma,
+    util::{
+        memory::{self, raise},
+        parallel::Parallel,
+    },
 };
 
 /// Adjusts the colours of pixels with samples from 0 to `max`. Alpha, the second or fourth channel, is not changed. If
 /// `shifts`, the table has a shift for each luminance, otherwise a new sample for each old one.
-pub fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
+pub fn apply<T: Number + Into<i32> + Into<f64> + TryFrom<i32>>(
     samples: &[T],
     channels: usize,
     max: i32,
@@ -16,9 +20,9 @@ pub fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
 ) -> Vec<T> {
     let colours = channels - usize::from(matches!(channels, 2 | 4));
     let clamped = |value: i32| T::try_from(value.clamp(0, max)).ok().expect("clamped");
-    let level = |pixel: &[T]| match *pixel {
-        [r, g, b, ..] => (1063 * r.into() + 3576 * g.into() + 361 * b.into() + 2500) / 5000,
-        _ => pixel[0].into(),
+    let luminance = Luma::Bt709.rounded::<T>();
+    let level = |pixel: &[T]| -> i32 {
+        if channels < 3 { pixel[0].into() } else { luminance(pixel).into() }
     };
     let mut result = memory::copied(samples).unwrap_or_else(raise);
     result.chunks_mut(channels << 12).par_each(|chunk| {
@@ -26,11 +30,13 @@ pub fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
             if shifts {
                 let shift = table[level(pixel) as usize];
                 for sample in &mut pixel[..colours] {
-                    *sample = clamped((*sample).into() + shift);
+                    let old: i32 = (*sample).into();
+                    *sample = clamped(old + shift);
                 }
             } else {
                 for sample in &mut pixel[..colours] {
-                    *sample = clamped(table[(*sample).into() as usize]);
+                    let old: i32 = (*sample).into();
+                    *sample = clamped(table[old as usize]);
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::{
     tally::{Tally, increment},
 };
 use crate::{
-    data::samples::Samples,
+    data::{dtype::Dtype, number::Number},
     for_samples,
     kernels::histogram::{
         bins::Bins,
@@ -25,16 +25,8 @@ pub fn count(pixels: &Pixels, bins: &Bins, route: &Route) -> Vec<u64> {
             let samples: &[u16] = bytemuck::cast_slice(samples.as_bytes());
             count_slots(samples, channels, 1 << 16, |pixel| usize::from(pixel[*channel]))
         }
-        (Route::Luma(luma), Samples::U8(samples)) => {
-            count_luma(samples, channels, bins, *luma, 255)
-        }
-        (Route::Luma(luma), Samples::U16(samples)) => {
-            count_luma(samples, channels, bins, *luma, 65535)
-        }
-        (Route::Values(Component::Luma(luma)), samples) => {
-            let values = luma.float_plane(samples, channels);
-            let find = bins.slot_finder(1.0);
-            count_slots(&values, 1, bins.slots(), |value| find.slot(value[0].into()))
+        (Route::Luma(luma) | Route::Values(Component::Luma(luma)), samples) => {
+            for_samples!(samples, samples => count_luma(samples, channels, bins, *luma))
         }
         (Route::Values(Component::Channel(channel)), samples) => {
             let find = bins.slot_finder(1.0);
@@ -49,19 +41,26 @@ pub fn count(pixels: &Pixels, bins: &Bins, route: &Route) -> Vec<u64> {
     }
 }
 
-fn count_luma<T: Pod + Sync + Into<u32>>(
+fn count_luma<T: Number + Into<f64>>(
     samples: &[T],
     channels: usize,
     bins: &Bins,
     luma: Luma,
-    max: u32,
 ) -> Vec<u64> {
-    let (value, unit) = luma.integer(max);
-    if (bins.low, bins.high) != (0.0, f64::from(max)) {
+    if T::DTYPE.is_float() {
+        let find = bins.slot_finder(1.0);
+        let slot = |pixel: &[T]| find.slot(luma.float(pixel).into());
+        return count_slots(samples, channels, bins.slots(), slot);
+    }
+    let (value, unit) = luma.integer::<T>();
+    let max: u32 = match T::DTYPE {
+        Dtype::U8 => 255,
+        Dtype::U16 => 65535,
+        _ => 0,
+    };
+    if max == 0 || (bins.low, bins.high) != (0.0, f64::from(max)) {
         let find = bins.slot_finder(unit);
-        return count_slots(samples, channels, bins.slots(), |pixel| {
-            find.slot(value(pixel).into())
-        });
+        return count_slots(samples, channels, bins.slots(), |pixel| find.slot(value(pixel)));
     }
     // Over the whole range, the bin is v * count / d in integers. The inverse is too large by less than 1, so the
     // quotient by less than v / 2^64; v and d are below 2^30.
@@ -69,7 +68,7 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
     let inverse = ((bins.count as u128) << 64).div_ceil(d);
     let last = bins.count - 1;
     count_slots(samples, channels, bins.slots(), |pixel| {
-        let bin = (u128::from(value(pixel)) * inverse) >> 64;
+        let bin = (u128::from(value(pixel) as u64) * inverse) >> 64;
         (bin as usize).min(last) + 1
     })
 }

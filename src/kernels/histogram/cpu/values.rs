@@ -4,12 +4,13 @@ use super::CHUNK;
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
-        samples::Samples,
+        number::Number,
     },
     for_samples,
     kernels::histogram::{
         bins::Bins,
         counts::{Component, Counts, Pixels, alpha_unit},
+        luma::Luma,
     },
     util::{memory, parallel::Parallel},
 };
@@ -36,16 +37,24 @@ pub fn fold_values<S: Send>(
             #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
             fold_samples(samples, channels, weighted, |pixel| pixel[channel] as f64, fold)
         }),
-        (Component::Luma(luma), Samples::U8(samples)) => {
-            fold_samples(samples, channels, weighted, luma.in_samples(255), fold)
-        }
-        (Component::Luma(luma), Samples::U16(samples)) => {
-            fold_samples(samples, channels, weighted, luma.in_samples(65535), fold)
-        }
         (Component::Luma(luma), samples) => for_samples!(samples, samples => {
-            fold_samples(samples, channels, weighted, |pixel| luma.float(pixel).into(), fold)
+            fold_luma(samples, channels, weighted, luma, fold)
         }),
     }
+}
+
+fn fold_luma<T: Number + Into<f64>, S: Send>(
+    samples: &[T],
+    channels: usize,
+    weighted: bool,
+    luma: Luma,
+    fold: (impl Fn() -> S + Sync, impl Fn(&mut S, f64, u64) + Sync, impl Fn(&mut S) + Sync),
+) -> Vec<S> {
+    if T::DTYPE.is_float() {
+        return fold_samples(samples, channels, weighted, |pixel| luma.float(pixel).into(), fold);
+    }
+    let (value, unit) = luma.integer::<T>();
+    fold_samples(samples, channels, weighted, |pixel| value(pixel) / unit, fold)
 }
 
 fn fold_samples<T: Scalar + Into<f64> + Sync, S: Send>(

@@ -3,7 +3,10 @@
 use crate::{
     data::samples::Samples,
     gpu::{Context, Shader},
-    kernels::{histogram::counts::Pixels, pointwise::map_words},
+    kernels::{
+        histogram::{counts::Pixels, luma::Luma},
+        pointwise::map_words,
+    },
     shader, shader_struct,
     util::error::Result,
 };
@@ -18,7 +21,7 @@ shader_struct! {
 
 /// The shader for samples of `size` bytes.
 fn specialised(size: usize, channels: usize, shifts: bool) -> Shader {
-    let shader = SHADER.with(&[("BITS", size * 8), ("CHANNELS", channels)]);
+    let shader = Luma::Bt709.weighted(&SHADER).with(&[("BITS", size * 8), ("CHANNELS", channels)]);
     shader.with(&[("ALPHA", matches!(channels, 2 | 4)), ("SHIFTS", shifts)])
 }
 

@@ -5,7 +5,7 @@ use crate::{
     data::dtype::Dtype,
     gpu::{Batch, Buffer, Context, DeviceLimits, Shader},
     kernels::histogram::{
-        bins::{Bins, MAX_BINS, SlotKeys},
+        bins::{Bins, MAX_BINS, SlotKeys, type_range},
         counts::{Component, Pixels},
         cpu,
         luma::Luma,
@@ -38,15 +38,19 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;
     let (bytes, channels, dtype) = match route {
-        // f64 is optional on devices.
+        // f64 and 64-bit integers, in which the luminance of 32-bit integers is summed, are optional on devices.
         Route::Values(_) if dtype == Dtype::F64 => {
             log::debug!("{dtype} samples are counted on the CPU");
             return Ok(cpu::slots::count(pixels, bins, route));
         }
+        Route::Luma(_) if dtype.size() == 4 => {
+            log::debug!("luminance of {dtype} samples is counted on the CPU");
+            return Ok(cpu::slots::count(pixels, bins, route));
+        }
         Route::Values(Component::Luma(luma)) => {
-            let values = luma.float_plane(&pixels.samples, pixels.channels);
-            plane = memory::copied(bytemuck::cast_slice(&values))?;
-            (plane.as_slice(), 1, Dtype::F32)
+            let values = luma.grey(&pixels.samples, pixels.channels)?;
+            plane = memory::copied(values.as_bytes())?;
+            (plane.as_slice(), 1, dtype)
         }
         Route::Values(Component::Channel(channel)) if pixels.channels > 1 => {
             plane = extract_channel(pixels, *channel);
@@ -93,6 +97,8 @@ struct SlotRule {
     /// The channel whose levels are counted.
     channel: usize,
     luma: Option<Luma>,
+    /// The number that makes samples unsigned, for luminance.
+    bias: usize,
     /// The edges of the bins; `None` for levels.
     keys: Option<SlotKeys>,
     /// The light of each sample value in linear light.
@@ -100,23 +106,25 @@ struct SlotRule {
 }
 
 impl SlotRule {
+    fn levels(mode: &'static str, channel: usize) -> Self {
+        Self { mode, channel, luma: None, bias: 0, keys: None, light: None }
+    }
+
     fn new(dtype: Dtype, bins: &Bins, route: &Route) -> Self {
-        let values =
-            |mode, keys| Self { mode, channel: 0, luma: None, keys: Some(keys), light: None };
-        let luma = |mode, luma: Luma, max| {
-            let (light, fine) = luma.light(max);
-            let unit = f64::from(luma.weights().1) * f64::from(fine);
-            let light = (fine > 1).then_some(light);
-            let keys = bins.slot_finder(unit).integer_keys(0.0);
-            Self { luma: Some(luma), light, ..values(mode, keys) }
+        let values = |mode, keys| Self { keys: Some(keys), ..Self::levels(mode, 0) };
+        let luma = |mode, luma: Luma| {
+            let (light, fine) = luma.light(dtype).unzip();
+            let unit = f64::from(luma.weights().1) * f64::from(fine.unwrap_or(1));
+            // The shader adds this to samples, which makes them unsigned.
+            let bias = type_range(dtype).map_or(0.0, |(min, _)| -min);
+            let keys = bins.slot_finder(unit).integer_keys(bias * unit);
+            Self { luma: Some(luma), light, bias: bias as usize, ..values(mode, keys) }
         };
         let slot_finder = || bins.slot_finder(1.0);
         match (*route, dtype) {
-            (Route::U16Levels(channel), _) => {
-                Self { mode: "U16_LEVELS", channel, luma: None, keys: None, light: None }
-            }
-            (Route::Luma(kind), Dtype::U8) => luma("U8_LUMA", kind, 255),
-            (Route::Luma(kind), Dtype::U16) => luma("U16_LUMA", kind, 65535),
+            (Route::U16Levels(channel), _) => Self::levels("U16_LEVELS", channel),
+            (Route::Luma(kind), Dtype::U8 | Dtype::I8) => luma("U8_LUMA", kind),
+            (Route::Luma(kind), Dtype::U16 | Dtype::I16) => luma("U16_LUMA", kind),
             (_, Dtype::U32) => values("U32_VALUES", slot_finder().integer_keys(0.0)),
             (_, Dtype::I32) => {
                 values("I32_VALUES", slot_finder().integer_keys(f64::from(1u32 << 31)))
@@ -193,7 +201,7 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
         inputs.extend(levels);
     }
     for luma in [Luma::Bt709, Luma::Bt601, Luma::Linear] {
-        for dtype in [Dtype::U8, Dtype::U16] {
+        for dtype in [Dtype::U8, Dtype::I8, Dtype::U16, Dtype::I16] {
             inputs.extend([3, 4].map(|channels| (dtype, channels, Route::Luma(luma))));
         }
     }
@@ -211,15 +219,13 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
 
 fn shader(rule: &SlotRule, layout: CounterLayout, channels: usize, group: u32) -> Shader {
     let CounterLayout { span, replicas, digits } = layout;
-    let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
-    let shader = SHADER.with(&[("MODE", rule.mode)]);
+    let shader = rule.luma.unwrap_or_default().weighted(&SHADER);
+    let shader = shader.with(&[("MODE", rule.mode)]);
     let shader = shader.with(&[("LINEAR", rule.light.is_some()), ("DIGITS", digits)]);
     shader.with(&[
         ("CHANNELS", channels),
         ("CHANNEL", rule.channel),
-        ("RED", red as usize),
-        ("GREEN", green as usize),
-        ("BLUE", blue as usize),
+        ("BIAS", rule.bias),
         ("SPAN", span),
         ("REPLICAS", replicas),
         ("GROUP", group as usize),
