@@ -75,10 +75,20 @@ fn statistics_are_exact_with_any_number_of_bins() {
             assert!(error.abs() < 1e-9, "{file} {bins}: {found} {entropy}");
         }
     }
-    // Statistics exclude values outside the range.
-    let found = statistics(folder, "f_64x48x1_float32.raw --range 0,100");
-    let inside: Vec<f32> = floats.iter().copied().filter(|v| (0.0..=100.0).contains(v)).collect();
-    assert_eq!(found["median"].as_f64(), Some(f64::from(entropy_and_median(&inside).1)));
+    // Statistics cover values outside the range. Only the clipped shares depend on it.
+    for (file, range) in [
+        ("ct.png", "1000,1100"),
+        ("f_64x48x1_float32.raw", "0,100"),
+        ("d_64x48x1_float64.raw", "1e9,2e9"),
+    ] {
+        let mut found = statistics(folder, &format!("{file} --range {range}"));
+        let mut whole = statistics(folder, file);
+        assert!(found["clipped_low"].as_f64() > whole["clipped_low"].as_f64(), "{found}");
+        for key in ["clipped_low", "clipped_high"] {
+            (found[key], whole[key]) = (0.into(), 0.into());
+        }
+        assert_eq!(found, whole, "{file}");
+    }
 }
 
 #[test]

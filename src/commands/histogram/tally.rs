@@ -152,8 +152,8 @@ pub struct Outcome {
     pub components: Vec<ComponentOutcome>,
 }
 
-/// Counts of a component, without levels. There are no statistics if they were not requested or no sample is in the
-/// range.
+/// Counts of a component, without levels. There are no statistics if they were not requested or no sample is
+/// finite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComponentOutcome {
     #[serde(deserialize_with = "known_name")]

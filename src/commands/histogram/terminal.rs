@@ -107,7 +107,7 @@ fn statistics(outcome: &Outcome, view: &View, width: usize) -> String {
             }
         }
         let Some(s) = &component.statistics else {
-            outside += &format!("{name}: no samples in the range\n");
+            outside += &format!("{name}: no finite samples\n");
             continue;
         };
         let clipped = (s.clipped_low + s.clipped_high) * 100.0;

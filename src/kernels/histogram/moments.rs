@@ -9,7 +9,7 @@ use super::{
 };
 use crate::data::exact_sum::ExactSum;
 
-/// Sums over the samples within a range, without NaN.
+/// Sums over the finite samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// Number of samples.
@@ -18,13 +18,13 @@ pub struct Moments {
     pub min: f64,
     /// Maximum.
     pub max: f64,
-    /// The sum of the samples, if the range has a lower end.
+    /// The sum of the samples, if the bins have a lower end.
     sum: ExactSum,
     /// The sum of their squares.
     squares: ExactSum,
-    /// Samples exactly at the lower end.
+    /// Samples exactly at the lower end of the bins.
     pub(super) at_low: u64,
-    /// Samples exactly at the upper end.
+    /// Samples exactly at the upper end of the bins.
     pub(super) at_high: u64,
 }
 
@@ -44,23 +44,23 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// The moments of values with their counts.
+    /// The moments of values with their counts. The bins are from `low` to `high`.
     pub(super) fn from_bins(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
         let mut moments = Self::default();
         values.for_each(|(value, n)| moments.add(value, n, low, high));
         moments
     }
 
-    /// Adds `n` samples of the same value if it is within the range.
+    /// Adds `n` samples of the same value if it is finite.
     #[inline(always)]
     fn add(&mut self, value: f64, n: u64, low: f64, high: f64) {
-        if !(value >= low && value <= high && value.is_finite() && n > 0) {
+        if !value.is_finite() || n == 0 {
             return;
         }
         self.count += n;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        // A range without a lower end is used to find minimum and maximum only.
+        // Bins without a lower end are used to find minimum and maximum only.
         if low.is_finite() {
             self.sum.add_times(value, n);
             self.squares.add_square(value, n);
@@ -103,8 +103,8 @@ impl Moments {
     }
 }
 
-/// The moments of the values of one component from `low` to `high`. If `weighted`, values are weighted by alpha, as the
-/// counts are.
+/// The moments of the finite values of one component, which is counted in bins from `low` to `high`. If `weighted`, values
+/// are weighted by alpha, as the counts are.
 ///
 /// # Panics
 /// If the pixels lack the component.

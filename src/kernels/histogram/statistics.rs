@@ -10,14 +10,14 @@ use super::{
 };
 use crate::data::dtype::Dtype;
 
-/// Statistics of the samples within the range of the bins, in units of the stored samples.
+/// Statistics of all finite samples, also outside the bins, in units of the stored samples.
 ///
 /// For channels of 8 and 16 bits, all are exact. For other samples, count, minimum, maximum, mean, deviation and
 /// clipped shares are exact to double precision. The rest have the precision of [`ValueCounts`], which may drop low
 /// bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Number of samples within the range; of weighted pixels the sum of alpha in steps.
+    /// Number of finite samples; of weighted pixels the sum of alpha in steps.
     #[serde(serialize_with = "serialize_integer_if_whole")]
     pub count: f64,
     /// Minimum.
@@ -35,9 +35,9 @@ pub struct Statistics {
     /// Shannon entropy of the values, in bits. For the luminance of 8-bit and 16-bit pixels, values are rounded to the
     /// nearest sample first.
     pub entropy: f64,
-    /// Share of all samples at or below the lower end of the range.
+    /// Share of all samples at or below the lower end of the bins.
     pub clipped_low: f64,
-    /// Share of all samples at or above the upper end of the range.
+    /// Share of all samples at or above the upper end of the bins.
     pub clipped_high: f64,
     /// Each requested percentage with its percentile (nearest-rank method).
     pub percentiles: Vec<(f64, f64)>,
@@ -55,8 +55,8 @@ fn serialize_integer_if_whole<S: serde::Serializer>(
 }
 
 impl Statistics {
-    /// The statistics of `counts`; `None` if no sample is within the range. `measured`, over the same range, is needed
-    /// if the counts have no levels. If `rounds`, the entropy is that of values rounded to integers.
+    /// The statistics of `counts`; `None` if no sample is finite. `measured`, with the same bins, is needed if the counts
+    /// have no levels. If `rounds`, the entropy is that of values rounded to integers.
     pub fn new(
         counts: &Counts,
         bins: &Bins,
@@ -74,8 +74,7 @@ impl Statistics {
                 let min = type_range(dtype).map_or(0.0, |(min, _)| min);
                 let all = counts.levels.as_ref()?.iter().zip(0..);
                 let all = all.map(|(&n, level)| (min + f64::from(level), n));
-                let is_inside = |value| (bins.low..=bins.high).contains(&value);
-                let levels: Vec<_> = all.filter(|&(value, n)| n > 0 && is_inside(value)).collect();
+                let levels: Vec<_> = all.filter(|&(_, n)| n > 0).collect();
                 (Moments::from_bins(levels.iter().copied(), bins.low, bins.high), levels)
             }
         };

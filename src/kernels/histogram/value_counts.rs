@@ -159,7 +159,7 @@ impl ValueCounts {
         }
     }
 
-    /// The moments of the values from `low` to `high`, unless bits were dropped.
+    /// The moments of the values, unless bits were dropped.
     fn moments(&self, low: f64, high: f64) -> Option<Moments> {
         let values = || self.keys.iter().chain(&self.recent).map(|&(key, n)| (key_to_f64(key), n));
         (self.shift == 0).then(|| Moments::from_bins(values(), low, high))
@@ -173,8 +173,8 @@ impl ValueCounts {
     }
 }
 
-/// Counts each value of a component from `low` to `high`, and computes the moments of these values. If `weighted`, both
-/// are weighted by alpha, as the counts of the histogram are.
+/// Counts each finite value of a component, and computes the moments of these values. The bins are from `low` to `high`. If
+/// `weighted`, values are weighted by alpha, as the counts of the histogram are.
 ///
 /// # Panics
 /// If the pixels lack the component.
@@ -188,7 +188,6 @@ pub fn count_values(
         (Component::Luma(_), dtype) if dtype.size() <= 2 => MAX_LUMINANCES,
         _ => MAX_VALUES,
     };
-    let is_inside = |value: f64| value >= low && value <= high;
     let all = match (component, &pixels.samples) {
         (Component::Luma(luma), Samples::U8(_))
             if luma != Luma::Linear && !weighted && TABLE.contains(&pixels.len()) =>
@@ -200,8 +199,7 @@ pub fn count_values(
             for table in fold_values(pixels, component, false, start, add, |_| ()) {
                 let values = table.into_iter().zip(0..).filter(|&(n, _)| n > 0);
                 let values = values.map(|(n, level)| (f64::from(level) / unit, n.into()));
-                let keys = values.filter(|&(value, _)| is_inside(value));
-                let keys = keys.map(|(value, n)| (key(value), n)).collect();
+                let keys = values.map(|(value, n)| (key(value), n)).collect();
                 all.add(ValueCounts::new(max_keys, keys));
             }
             all
@@ -212,7 +210,7 @@ pub fn count_values(
                 let part = ValueCounts::new(max_keys, keys);
                 all.lock().expect("no thread panics").add(part);
             };
-            let is_counted = |value: f64, n| is_inside(value) && value.is_finite() && n > 0;
+            let is_counted = |value: f64, n| value.is_finite() && n > 0;
             if weighted {
                 let add = |keys: &mut Vec<(u64, u64)>, value, n| {
                     keys.extend(is_counted(value, n).then(|| (key(value), n)));
@@ -303,14 +301,12 @@ mod tests {
             }
             assert!(whole.len() <= MAX_VALUES);
             assert_eq!(shift > 0, bits == 24);
-            let inside = samples.iter().filter(|&&sample| sample >= -50.0).count() as u64;
-            assert_eq!(
-                (whole.iter().map(|key| key.1).sum::<u64>(), moments.count),
-                (inside, inside)
-            );
+            // Values below the bins count, too.
+            let all = samples.len() as u64;
+            assert_eq!((whole.iter().map(|key| key.1).sum::<u64>(), moments.count), (all, all));
             if bits == 9 {
                 let naive = samples.iter().filter(|&&sample| sample == 7.0).count() as u64;
-                assert!(count(&samples).1.levels(-50.0).contains(&(7.0, naive)));
+                assert!(count(&samples).1.levels(-100.0).contains(&(7.0, naive)));
             }
         }
     }
@@ -323,8 +319,8 @@ mod tests {
         let luma = samples.chunks_exact(3).map(|pixel| sum(pixel) / unit);
         let mut sorted: Vec<f64> = luma.collect();
         sorted.sort_unstable_by(f64::total_cmp);
+        // Values outside the bins count, too.
         let range = [17.0, 200.5];
-        sorted.retain(|value| (range[0]..=range[1]).contains(value));
         let component = Component::Luma(Luma::Bt709);
         // In a table, and by sorting.
         for part in [samples.len(), 3 << 18] {
