@@ -13,14 +13,15 @@ use crate::{
 };
 
 /// The histogram of an input that is read block by block. Types of 8 and 16 bits have one bin per value. Other types
-/// need two passes, the first one for their range.
+/// need two passes, the first one for their range: 32-bit integers have one bin per value if their range has at most
+/// 65,536 values; otherwise, there are 65,536 bins.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,
     high: f64,
     /// Number of samples in each bin; empty until the range is known.
     counts: Vec<u64>,
-    exact: bool,
+    dtype: Dtype,
 }
 
 /// Minimum and maximum of the finite samples. If there are none, [`f64::MAX`] and [`f64::MIN`].
@@ -51,16 +52,14 @@ pub fn extremes(samples: &Samples) -> [f64; 2] {
 impl Otsu {
     /// An empty histogram of samples of type `dtype`.
     pub fn new(dtype: Dtype) -> Self {
-        let exact = dtype.size() <= 2;
-        let range = type_range(dtype).filter(|_| exact);
+        let range = type_range(dtype).filter(|_| dtype.size() <= 2);
         let (low, high) = range.unwrap_or((f64::MAX, f64::MIN));
-        let bins = if exact { (high - low) as usize + 1 } else { 0 };
-        Self { low, high, counts: memory::filled(0, bins), exact }
+        Self { low, high, counts: Vec::new(), dtype }
     }
 
     /// Whether [`Otsu::widen_range`] has to see all samples before [`Otsu::count`] does.
     pub fn needs_range(&self) -> bool {
-        !self.exact
+        self.dtype.size() > 2
     }
 
     /// Widens the range to finite samples.
@@ -69,16 +68,21 @@ impl Otsu {
         (self.low, self.high) = (self.low.min(low), self.high.max(high));
     }
 
+    /// Whether each value has its own bin.
+    fn is_exact(&self) -> bool {
+        !self.dtype.is_float() && self.high - self.low < BINS as f64
+    }
+
     /// Counts finite samples, each `times` times.
     pub fn count(&mut self, samples: &Samples, times: u64) {
-        let (low, high, exact) = (self.low, self.high, self.exact);
-        let scale = if exact { 1.0 } else { (BINS - 1) as f64 / (high - low) };
-        if !exact {
-            self.counts.resize(BINS, 0);
-        }
-        let last = self.counts.len() - 1;
+        let is_exact = self.is_exact();
+        let bins = if is_exact { (self.high - self.low) as usize + 1 } else { BINS };
+        self.counts.resize(bins, 0);
+        // Half the values, whose differences do not overflow.
+        let (low, width) = (self.low / 2.0, self.high / 2.0 - self.low / 2.0);
+        let scale = if is_exact { 2.0 } else { BINS as f64 / width };
         quantile::count(&mut self.counts, (samples, times), |value| {
-            let bin = || (((value - low) * scale) as usize).min(last);
+            let bin = || (((value / 2.0 - low) * scale) as usize).min(bins - 1);
             value.is_finite().then(bin)
         });
     }
@@ -89,110 +93,106 @@ impl Otsu {
     }
 
     /// The `count` thresholds with the maximum variance between classes (Otsu 1979), midway between neighbouring
-    /// classes. `None` if the samples have too few different values.
-    ///
-    /// Dynamic programming over the sums of Liao, Chen and Chung (2001) tries all divisions of up to [`MAX_CANDIDATES`]
-    /// values. If there are more, it divides that number of bins, and then each threshold moves to its best bin between
-    /// its neighbours, until none moves.
+    /// classes. Of several equally good divisions, that with the lowest last threshold is chosen, then that with the
+    /// lowest threshold before it, and so on. `None` if the samples have too few different values.
     pub fn thresholds(&self, count: usize) -> Option<Vec<f64>> {
         let filled: Vec<usize> = (0..self.counts.len()).filter(|&i| self.counts[i] > 0).collect();
         if filled.len() <= count {
             return None;
         }
-        let sums = PrefixSums::new(filled.iter().map(|&bin| (bin, self.counts[bin])));
-        let is_coarse = filled.len() > MAX_CANDIDATES;
-        let step = if is_coarse { self.counts.len().div_ceil(MAX_CANDIDATES) } else { 1 };
-        // More than 1024 bins lie in at least 17 of these steps, as many as 16 classes need.
-        let is_new = |&at: &usize| at == 0 || filled[at] / step > filled[at - 1] / step;
-        let mut candidates: Vec<usize> = (0..filled.len()).filter(is_new).collect();
-        candidates.push(filled.len());
-        let mut cuts = sums.best_cuts(&candidates, count);
-        if is_coarse {
-            sums.refine(&mut cuts);
-        }
-        // Midway between the values on both sides.
-        let between = |&cut: &usize| self.value((filled[cut - 1] + filled[cut] - 1) as f64 / 2.0);
-        Some(cuts[1..=count].iter().map(between).collect())
+        let sums = PrefixSums::new(&filled, &self.counts);
+        let between = |cut: usize| self.boundary((filled[cut - 1] + filled[cut] + 1) as f64 / 2.0);
+        Some(sums.best_cuts(count).into_iter().map(between).collect())
     }
 
-    /// The value at the upper end of a bin.
-    fn value(&self, bin: f64) -> f64 {
-        let step = if self.exact { 1.0 } else { (self.high - self.low) / (BINS - 1) as f64 };
-        self.low + (bin + 0.5) * step
+    /// The value between bin `bin - 1` and `bin`. A bin that holds one value extends 1/2 to both sides of it.
+    fn boundary(&self, bin: f64) -> f64 {
+        if self.is_exact() {
+            return self.low + (bin - 0.5);
+        }
+        let share = bin / BINS as f64;
+        self.low * (1.0 - share) + self.high * share
     }
 }
 
-/// Maximum number of values or bins of which all divisions into classes are tried.
-const MAX_CANDIDATES: usize = 1024;
-
 /// The number of samples before each bin that is not empty and in all bins, and the sum of their bin numbers.
-struct PrefixSums(Vec<[f64; 2]>);
+struct PrefixSums(Vec<(u64, u128)>);
 
 impl PrefixSums {
-    /// The sums of bins and their counts.
-    fn new(bins: impl Iterator<Item = (usize, u64)>) -> Self {
-        let add = |[before, moment]: &mut [f64; 2], (bin, count): (usize, u64)| {
-            (*before, *moment) = (*before + count as f64, *moment + bin as f64 * count as f64);
-            Some([*before, *moment])
+    /// The sums of the bins `filled`.
+    fn new(filled: &[usize], counts: &[u64]) -> Self {
+        /// Maximum number of bits of the number of samples, with which the squares of all sums are below 2^128.
+        const MAX_BITS: u32 = 47;
+        let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        let shift = (u128::BITS - total.leading_zeros()).saturating_sub(MAX_BITS);
+        let add = |(before, moment): &mut (u64, u128), &bin: &usize| {
+            let count = (counts[bin] >> shift).max(1);
+            (*before, *moment) = (*before + count, *moment + bin as u128 * u128::from(count));
+            Some((*before, *moment))
         };
-        Self(iter::once([0.0; 2]).chain(bins.scan([0.0; 2], add)).collect())
+        Self(iter::once((0, 0)).chain(filled.iter().scan((0, 0), add)).collect())
     }
 
-    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes and the
-    /// sum of these weights have their maximum at the same division. Bins are numbered without empty ones.
-    fn weight(&self, from: usize, to: usize) -> f64 {
-        let [count, moment] = std::array::from_fn(|i| self.0[to][i] - self.0[from][i]);
-        if count == 0.0 { 0.0 } else { moment * moment / count }
+    /// The size of the class of bins `from` to `to - 1`, times its squared mean, as a fixed-point number. The variance
+    /// between classes and the sum of these weights have their maximum at the same division. Bins are numbered without
+    /// empty ones.
+    fn weight(&self, from: usize, to: usize) -> u128 {
+        /// Fractional bits. Weights are below 2^79.
+        const FRACTION: u32 = 40;
+        let ((before, moment_before), (end, moment_end)) = (self.0[from], self.0[to]);
+        let (count, moment) = (u128::from(end - before), moment_end - moment_before);
+        let square = moment * moment;
+        let whole = square / count;
+        (whole << FRACTION) + ((square - whole * count) << FRACTION) / count
     }
 
-    /// The best division into `count + 1` classes: 0, the first bin of each further class, which is one of
-    /// `candidates`, and the last candidate, which is the number of bins.
-    fn best_cuts(&self, candidates: &[usize], count: usize) -> Vec<usize> {
-        let last = candidates.len() - 1;
-        // For each end of the classes so far, their maximum weight; and for each class, its start in that division.
-        let mut best: Vec<f64> =
-            (0..=last).map(|to| self.weight(candidates[0], candidates[to])).collect();
+    /// The best division into `count + 1` classes: the first bin of each class but the first.
+    ///
+    /// `best[to]` is the maximum weight of bins 0 to `to - 1` in some number of classes. One more class begins at the bin
+    /// `cut < to` with the largest `best[cut] + weight(cut, to)`. This bin never decreases with `to`, since the weights
+    /// fulfil the quadrangle inequality. So the bin for the middle `to` divides those that have to be tried for the
+    /// others: n log n sums for each class (Wu, Optimal Quantization by Matrix Searching, 1991).
+    fn best_cuts(&self, count: usize) -> Vec<usize> {
+        let bins = self.0.len() - 1;
+        let mut best: Vec<u128> =
+            (0..=bins).map(|to| if to == 0 { 0 } else { self.weight(0, to) }).collect();
         let mut starts = Vec::new();
         for class in 1..=count {
-            let mut next = memory::filled(f64::NEG_INFINITY, last + 1);
-            let mut cuts = memory::filled(0, last + 1);
-            // Only the last class ends at the last candidate.
-            for to in if class == count { last } else { class + 1 }..=last {
-                for cut in class..to {
-                    let sum = best[cut] + self.weight(candidates[cut], candidates[to]);
-                    if sum > next[to] {
-                        (next[to], cuts[to]) = (sum, cut);
+            let mut next: Vec<u128> = memory::filled(0, bins + 1);
+            let mut cuts: Vec<u32> = memory::filled(0, bins + 1);
+            // Only the last class ends at the last bin.
+            let first = if class == count { bins } else { class + 1 };
+            let mut ranges = vec![(first..bins + 1, class..bins)];
+            while let Some((ends, tried)) = ranges.pop() {
+                if ends.is_empty() {
+                    continue;
+                }
+                let to = usize::midpoint(ends.start, ends.end);
+                let mut cut = tried.start;
+                for start in tried.start..tried.end.min(to) {
+                    let sum = best[start] + self.weight(start, to);
+                    // Each weight is rounded down, so the sums of equally good divisions differ by up to `class`.
+                    if sum > next[to] + class as u128 {
+                        (next[to], cut) = (sum, start);
                     }
                 }
+                cuts[to] = cut as u32;
+                ranges.push((ends.start..to, tried.start..cut + 1));
+                ranges.push((to + 1..ends.end, cut..tried.end));
             }
             best = next;
             starts.push(cuts);
         }
-        let mut cuts = vec![last];
-        for class in starts.iter().rev() {
-            cuts.push(class[*cuts.last().expect("at least one")]);
-        }
-        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| candidates[cut]).collect();
-        cuts.insert(0, 0);
+        let mut to = bins;
+        let mut cuts: Vec<usize> = starts
+            .iter()
+            .rev()
+            .map(|cuts| {
+                to = cuts[to] as usize;
+                to
+            })
+            .collect();
+        cuts.reverse();
         cuts
-    }
-
-    /// Moves each cut to its best bin between its neighbours, until none moves.
-    fn refine(&self, cuts: &mut [usize]) {
-        /// Maximum number of rounds. Each improves the sum, and few are needed.
-        const MAX_ROUNDS: usize = 100;
-        for _ in 0..MAX_ROUNDS {
-            let before = cuts.to_vec();
-            for i in 1..cuts.len() - 1 {
-                let (low, high) = (cuts[i - 1], cuts[i + 1]);
-                let sum = |cut| (self.weight(low, cut) + self.weight(cut, high), cut);
-                let better = (low + 1..high).map(sum).max_by(|a, b| a.0.total_cmp(&b.0));
-                cuts[i] = better.map_or(cuts[i], |(_, cut)| cut);
-            }
-            // A single cut has the same neighbours in each round.
-            if cuts == before || cuts.len() == 3 {
-                break;
-            }
-        }
     }
 }

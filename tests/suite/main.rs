@@ -71,6 +71,7 @@ mod mesh_reference;
 mod metadata;
 mod morph;
 mod options;
+mod otsu;
 mod pages;
 mod plots;
 mod png_variants;
