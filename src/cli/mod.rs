@@ -23,7 +23,8 @@ use clap::{
 use clap_complete::env::{CompleteEnv, Shells};
 
 pub use self::process::main;
-use self::values::{free_memory, parse_count, parse_seconds, parse_size};
+pub(crate) use self::values::{free_memory, parse_size};
+use self::values::{parse_count, parse_seconds};
 use crate::{
     commands::{Command, completions, serve},
     device::{Device, DeviceChoice},

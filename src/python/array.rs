@@ -4,6 +4,7 @@ use std::{
     marker::PhantomData,
     mem::{self, ManuallyDrop},
     ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
@@ -18,16 +19,20 @@ use pyo3::{
     types::PyAnyMethods,
 };
 
-use super::{error::exception, recorder::Recorder};
+use super::{arguments::Int, error::exception, recorder::Recorder};
 use crate::{
+    cli::free_memory,
     data::{
         dtype::{Dtype, Scalar},
-        grid::{Alpha, Grid},
+        grid::{Alpha, Grid, GridType},
         samples::Samples,
     },
     for_dtype, for_samples,
     kernels::histogram::Pixels,
-    util::{error::Result, parallel},
+    util::{
+        error::{Error, Kind, Result},
+        memory, parallel,
+    },
 };
 
 /// A NumPy array in C order, whose samples are grids one after the other.
@@ -84,8 +89,8 @@ pub(super) fn bool_as_u8<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
 }
 
 /// The axis `axis` of `axes`, which counts from the end if it is negative.
-pub(super) fn axis_index(axis: isize, axes: usize) -> PyResult<usize> {
-    let index = if axis < 0 { axis + axes as isize } else { axis };
+pub(super) fn axis_index(Int(axis): Int, axes: usize) -> PyResult<usize> {
+    let index = if axis < 0 { axis + axes as i64 } else { axis };
     usize::try_from(index).ok().filter(|&index| index < axes).ok_or_else(|| {
         PyValueError::new_err(format!("axis {axis} is out of bounds for an array of {axes} axes"))
     })
@@ -94,7 +99,7 @@ pub(super) fn axis_index(axis: isize, axes: usize) -> PyResult<usize> {
 impl<'py> Array<'py> {
     /// Reads `value` as images or volumes of 1 to 3 axes and, if `channel_axis` is given, several channels. Copies it if it
     /// is not in C order.
-    pub fn new(value: &Bound<'py, PyAny>, channel_axis: Option<isize>) -> PyResult<Self> {
+    pub fn new(value: &Bound<'py, PyAny>, channel_axis: Option<Int>) -> PyResult<Self> {
         /// Maximum number of interleaved channels.
         const MAX_CHANNELS: usize = 4;
         let mut array = as_array(value)?;
@@ -226,11 +231,27 @@ pub(super) fn detached<R: Send>(
 ) -> PyResult<R> {
     /// Maximum number of samples for which a second thread does not help.
     const SMALL: usize = 1 << 12;
+    let work = || {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            // A panic would end Python's thread by an exception that no `except Exception` catches.
+            let broken = |_| Error::new(Kind::Failure, "internal error: a computation panicked");
+            Err(memory::raised(panic).unwrap_or_else(broken))
+        })
+    };
     let result = py.detach(|| match len <= SMALL {
         true => parallel::on_this_thread(work),
         false => work(),
     });
     result.map_err(exception)
+}
+
+/// Checks that a result of type `output` can be made of each of `grids` grids of type `input`.
+pub(super) fn checked_result(input: GridType, output: GridType, grids: usize) -> Result<()> {
+    check_memory("the result", output.bytes().saturating_mul(grids as u64))?;
+    match input.bytes() == 0 && output.bytes() > 0 {
+        true => Err(Error::bad_input("the array has no samples")),
+        false => Ok(()),
+    }
 }
 
 /// `array` in C order and native byte order, and its type, which is one of `known`. Booleans become u8.
@@ -253,6 +274,7 @@ pub(super) fn in_order<'py>(
     };
     let is_native = descriptor.is_native_byteorder() != Some(false);
     if !(array.is_c_contiguous() && is_native && array.is_aligned()) {
+        check_copy(&array)?;
         let native = descriptor.call_method1("newbyteorder", ("=",))?;
         let needs = ["C_CONTIGUOUS", "ALIGNED"];
         let ordered = numpy(py)?.call_method1("require", (&array, native, needs))?;
@@ -262,6 +284,29 @@ pub(super) fn in_order<'py>(
         array = array.call_method1("view", ("uint8",))?.cast_into::<PyUntypedArray>()?;
     }
     Ok((array, dtype, is_bool))
+}
+
+/// Checks that there is memory for a copy of `array`, whose samples may share theirs.
+pub(super) fn check_copy(array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+    let needed = (array.len() as u64).saturating_mul(array.dtype().itemsize() as u64);
+    match array.is_c_contiguous() {
+        true => Ok(()),
+        false => check_memory("a copy of the array", needed).map_err(exception),
+    }
+}
+
+/// Checks that the system has memory for the `needed` bytes of `what`.
+fn check_memory(what: &str, needed: u64) -> Result<()> {
+    /// Numbers of bytes up to this one are not compared with the memory of the system.
+    const FEW: u64 = 1 << 28;
+    if needed <= FEW {
+        return Ok(());
+    }
+    let available = free_memory().saturating_mul(2);
+    match needed <= available {
+        true => Ok(()),
+        false => Err(memory::exceeds_limit(what, needed, available)),
+    }
 }
 
 /// An array that takes the memory of `samples`.

@@ -3,6 +3,7 @@
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
+    arguments::Int,
     array::{Array, bool_as_u8},
     device::Device,
     filters::Call,
@@ -44,7 +45,7 @@ use crate::kernels::chain::Chain;
 pub(super) fn chain<'py>(
     image: &Bound<'py, PyAny>,
     steps: Vec<Bound<'py, PyAny>>,
-    channel_axis: Option<isize>,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{
-    Bound, IntoPyObjectExt, Py, PyAny, PyResult, Python,
+    Borrowed, Bound, FromPyObject, IntoPyObjectExt, Py, PyAny, PyErr, PyResult, Python,
     exceptions::PyValueError,
     prelude::PyDictMethods,
     pyfunction,
@@ -12,13 +12,14 @@ use pyo3::{
 };
 
 use super::{
-    array::{Array, as_array, axis_index, to_array, vector_to_array},
+    arguments::{Int, PerAxis, Real, wrong_type},
+    array::{Array, as_array, axis_index, detached, to_array, vector_to_array},
     device::prepare,
     error::exception,
-    filters::PerAxis,
 };
 use crate::{
     api::{Content, ReadOptions, WriteOptions, writes_volume},
+    cli::{free_memory, parse_size},
     io::{Sink, volume::Layout},
 };
 
@@ -38,6 +39,9 @@ use crate::{
 ///     Level of resolution of an OME-Zarr; 0 is the finest.
 /// return_info : bool, default False
 ///     Whether to return a dict as well.
+/// max_memory : int or str, optional
+///     Files whose bytes or samples take more than this number of bytes are refused (MemoryError), such as 500_000_000 or
+///     "2G"; by default half of the memory that is available, as in the program.
 ///
 /// Returns
 /// -------
@@ -57,23 +61,34 @@ use crate::{
 /// >>> volume.shape, volume.dtype, info["spacing"]
 /// ((2, 3, 4), dtype('int16'), (3.0, 1.0, 1.0))
 #[pyfunction]
-#[pyo3(signature = (path, *, page=0, stack=false, volume=None, channel=None, time=None, level=None, return_info=false))]
+#[pyo3(signature = (path, *, page=Int(0), stack=false, volume=None, channel=None, time=None, level=None, return_info=false, max_memory=None))]
+#[pyo3(
+    text_signature = "(path, *, page=0, stack=False, volume=None, channel=None, time=None, level=None, return_info=False, max_memory=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn imread(
     py: Python<'_>,
     path: PathBuf,
-    page: usize,
+    page: Int,
     stack: bool,
-    volume: Option<usize>,
-    channel: Option<usize>,
-    time: Option<usize>,
-    level: Option<usize>,
+    volume: Option<Int>,
+    channel: Option<Int>,
+    time: Option<Int>,
+    level: Option<Int>,
     return_info: bool,
+    max_memory: Option<Bytes>,
 ) -> PyResult<Py<PyAny>> {
     prepare()?;
+    let page = page.count("page").map_err(exception)?;
+    let count = |name: &str, value: Option<Int>| {
+        value.map(|value| value.count(name)).transpose().map_err(exception)
+    };
+    let (volume, channel) = (count("volume", volume)?, count("channel", channel)?);
+    let (time, level) = (count("time", time)?, count("level", level)?);
+    let max_bytes = Some(max_memory.map_or_else(free_memory, |Bytes(bytes)| bytes));
     let layout = Layout { stack, volume, channel, time, level, ..Layout::default() };
-    let options = ReadOptions { layout, page, max_bytes: None };
-    let content = py.detach(|| options.read(path)).map_err(exception)?;
+    let options = ReadOptions { layout, page, max_bytes };
+    let content = detached(py, usize::MAX, || options.read(path))?;
     let info = return_info.then(|| describe(py, &content)).transpose()?;
     let [x, y, z] = content.dims();
     let shape = match (content.is_volume(), content.channels()) {
@@ -85,6 +100,25 @@ pub(super) fn imread(
     match info {
         Some(info) => (image, info).into_py_any(py),
         None => Ok(image.unbind()),
+    }
+}
+
+/// A number of bytes, or a text such as "2G".
+pub(super) struct Bytes(u64);
+
+impl<'py> FromPyObject<'_, 'py> for Bytes {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(text) = value.extract::<String>() {
+            let wrong = |error| PyValueError::new_err(format!("max_memory: {error}"));
+            return parse_size(&text).map(Self).map_err(wrong);
+        }
+        let Int(bytes) =
+            value.extract::<Int>().map_err(|_| wrong_type("a number of bytes", &value))?;
+        u64::try_from(bytes).map(Self).map_err(|_| {
+            PyValueError::new_err(format!("max_memory is {bytes}, expected 0 or more"))
+        })
     }
 }
 
@@ -136,11 +170,11 @@ fn describe<'py>(py: Python<'py>, content: &Content) -> PyResult<Bound<'py, PyDi
 pub(super) fn imwrite(
     path: PathBuf,
     image: &Bound<'_, PyAny>,
-    spacing: Option<PerAxis<f64>>,
+    spacing: Option<PerAxis<Real>>,
     affine: Option<&Bound<'_, PyAny>>,
     unit: &str,
-    channel_axis: Option<isize>,
-    quality: Option<u8>,
+    channel_axis: Option<Int>,
+    quality: Option<Int>,
 ) -> PyResult<()> {
     prepare()?;
     let sink = Sink::File(path);
@@ -154,11 +188,11 @@ pub(super) fn imwrite(
     if channel_axis.is_some_and(|axis| is_volume || axis + 1 != array.ndim()) {
         return Err(PyValueError::new_err("channel_axis: expected the last axis of an image"));
     }
-    let mut array = Array::new(&array, channel_axis.map(|axis| axis as isize))?;
+    let mut array = Array::new(&array, channel_axis.map(|axis| Int(axis as i64)))?;
     if array.is_bool {
         // Masks are 0 and 255, as those of the program.
         let white = image.call_method1("astype", ("uint8",))?.call_method1("__mul__", (255_u8,))?;
-        array = Array::new(&white, channel_axis.map(|axis| axis as isize))?;
+        array = Array::new(&white, channel_axis.map(|axis| Int(axis as i64)))?;
     }
     let axes = array.layout.axes;
     if array.layout.grids != 1 || axes < 2 || !is_volume && axes > 2 {
@@ -167,11 +201,14 @@ pub(super) fn imwrite(
         )));
     }
     let mut options = WriteOptions::new().unit(unit);
-    if let Some(quality) = quality {
+    if let Some(Int(quality)) = quality {
+        let quality = u8::try_from(quality).map_err(|_| {
+            PyValueError::new_err(format!("quality is {quality}, expected 1 to 100"))
+        })?;
         options = options.quality(quality);
     }
     if let Some(spacing) = spacing {
-        options = options.spacing(spacing.expand("spacing", axes, 1.0).map_err(exception)?);
+        options = options.spacing(spacing.numbers("spacing", axes, 1.0).map_err(exception)?);
     }
     if let Some(affine) = affine {
         options = options.affine(matrix(affine)?);
@@ -183,7 +220,8 @@ pub(super) fn imwrite(
 fn matrix(affine: &Bound<'_, PyAny>) -> PyResult<[[f64; 4]; 4]> {
     let wrong = || PyValueError::new_err("affine: expected 4 x 4 numbers that span space");
     let numpy = super::array::numpy(affine.py())?;
-    let matrix = numpy.call_method1("ascontiguousarray", (affine, "float64"))?;
+    let matrix =
+        numpy.call_method1("ascontiguousarray", (affine, "float64")).map_err(|_| wrong())?;
     let matrix: PyReadonlyArray2<'_, f64> = matrix.extract().map_err(|_| wrong())?;
     if matrix.shape() != [4, 4] {
         return Err(wrong());

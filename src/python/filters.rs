@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use pyo3::{Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction};
+use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction};
 
 use super::{
-    array::{Array, Borrowed, stored},
+    arguments::{Int, PerAxis, Real},
+    array::{Array, Borrowed, checked_result, stored},
     device::{Device, device_for},
     error::exception,
     recorder::Recorder,
 };
 use crate::{
-    data::grid::Grid,
+    data::{grid::Grid, samples::Samples},
     kernels::{
         blur::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         filter::Filter,
@@ -23,7 +24,7 @@ use crate::{
 /// The arguments of every filter.
 pub(super) struct Call<'a, 'py> {
     pub image: &'a Bound<'py, PyAny>,
-    pub channel_axis: Option<isize>,
+    pub channel_axis: Option<Int>,
     pub out: Option<&'a Bound<'py, PyAny>>,
     pub device: Option<&'a Bound<'py, Device>>,
 }
@@ -48,7 +49,13 @@ impl<'py> Call<'_, 'py> {
         let filter = make(array.layout.axes).map_err(exception)?;
         let device = device_for(array.py(), self.device, array.bytes())?;
         let (results, shape) = array.with_grids(|grids| {
-            let shape = filter.output(grids[0].grid_type())?.shape;
+            let output = filter.output(grids[0].grid_type())?;
+            checked_result(grids[0].grid_type(), output, grids.len())?;
+            let shape = output.shape;
+            if shape.samples() == 0 {
+                let empty = |_| Samples::zeros(output.dtype, 0);
+                return Ok((grids.iter().map(empty).collect::<Result<Vec<_>>>()?, shape));
+            }
             let run = |grid: &Borrowed<'_, Grid>| {
                 let prepared =
                     filter.prepared(&device, grid.shape(), &mut |consume| consume(grid))?;
@@ -60,35 +67,6 @@ impl<'py> Call<'_, 'py> {
     }
 }
 
-/// One value for all axes, or one for each axis in the order of the array.
-#[derive(FromPyObject)]
-pub(super) enum PerAxis<T> {
-    #[pyo3(transparent)]
-    One(T),
-    #[pyo3(transparent)]
-    Each(Vec<T>),
-}
-
-impl<T: Copy> PerAxis<T> {
-    /// The values along x, y and z for an array with `axes` axes; `rest` for axes that it lacks.
-    pub fn expand(&self, name: &str, axes: usize, rest: T) -> Result<[T; 3]> {
-        let mut values = [rest; 3];
-        match self {
-            Self::One(value) => values[..axes].fill(*value),
-            Self::Each(each) if each.len() == axes => {
-                values.iter_mut().zip(each.iter().rev()).for_each(|(to, &value)| *to = value);
-            }
-            Self::Each(each) => {
-                return Err(Error::usage(format_args!(
-                    "{name} has {} values, but the array has {axes} axes: expected 1 value or {axes}",
-                    each.len()
-                )));
-            }
-        }
-        Ok(values)
-    }
-}
-
 /// The edge of the name `mode`, as in SciPy.
 fn edge(mode: &str, cval: f64) -> Result<Edge> {
     Ok(match mode {
@@ -96,7 +74,10 @@ fn edge(mode: &str, cval: f64) -> Result<Edge> {
         "reflect" | "grid-mirror" => Edge::Reflect,
         "mirror" => Edge::Mirror,
         "wrap" | "grid-wrap" => Edge::Wrap,
-        "constant" | "grid-constant" => Edge::Constant(cval),
+        "constant" | "grid-constant" if cval.is_finite() => Edge::Constant(cval),
+        "constant" | "grid-constant" => {
+            return Err(Error::usage(format_args!("cval is {cval}, expected a finite number")));
+        }
         _ => {
             return Err(Error::usage(format_args!(
                 "mode: unknown mode {mode:?}; expected nearest, reflect, mirror, wrap or constant"
@@ -164,21 +145,22 @@ fn each(sizes: [f64; 3], taps: impl Fn(f64) -> Result<Taps>) -> Result<[Taps; 3]
 /// >>> gp.gaussian(image, sigma=1)[2]
 /// array([ 5, 25, 41, 25,  5], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(1.0), *, mode=PerAxis::One("nearest".into()), cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, sigma=PerAxis::One(Real(1.0)), *, mode=PerAxis::One("nearest".into()), cval=Real(0.0), truncate=Real(4.0), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, sigma=1.0, *, mode='nearest', cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn gaussian<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: PerAxis<f64>,
+    sigma: PerAxis<Real>,
     mode: PerAxis<String>,
-    cval: f64,
-    truncate: f64,
-    channel_axis: Option<isize>,
+    cval: Real,
+    truncate: Real,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let (cval, truncate) = (cval.0, truncate.0);
     if truncate.is_nan() || truncate < 0.0 {
         return Err(PyValueError::new_err(format!("truncate is {truncate}, expected 0 or more")));
     }
@@ -194,7 +176,7 @@ pub(super) fn gaussian<'py>(
     };
     let call = Call { image, channel_axis, out, device };
     blur(&call, Method::Gaussian, (&mode, cval), |axes| {
-        each(sigma.expand("sigma", axes, 0.0)?, taps)
+        each(sigma.numbers("sigma", axes, 0.0)?, taps)
     })
 }
 
@@ -229,16 +211,16 @@ pub(super) fn gaussian<'py>(
 /// >>> gp.uniform_filter(np.array([0, 0, 9, 0, 0], np.int16), 3)
 /// array([0, 3, 3, 3, 0], dtype=int16)
 #[pyfunction]
-#[pyo3(signature = (image, size=PerAxis::One(3), *, mode=PerAxis::One("reflect".into()), cval=0.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, size=PerAxis::One(Int(3)), *, mode=PerAxis::One("reflect".into()), cval=Real(0.0), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, size=3, *, mode='reflect', cval=0.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn uniform_filter<'py>(
     image: &Bound<'py, PyAny>,
-    size: PerAxis<usize>,
+    size: PerAxis<Int>,
     mode: PerAxis<String>,
-    cval: f64,
-    channel_axis: Option<isize>,
+    cval: Real,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -250,8 +232,8 @@ pub(super) fn uniform_filter<'py>(
         ))),
     };
     let call = Call { image, channel_axis, out, device };
-    blur(&call, Method::Box, (&mode, cval), |axes| {
-        each(size.expand("size", axes, 1)?.map(|size| size as f64), taps)
+    blur(&call, Method::Box, (&mode, cval.0), |axes| {
+        each(size.counts("size", axes, 1)?.map(|size| size as f64), taps)
     })
 }
 
@@ -283,18 +265,18 @@ pub(super) fn uniform_filter<'py>(
 /// >>> gp.median(np.array([1, 9, 2, 2, 3], np.uint8))
 /// array([1, 2, 2, 2, 3], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, radius=PerAxis::One(1), *, percentile=50.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, radius=PerAxis::One(Int(1)), *, percentile=Real(50.0), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, radius=1, *, percentile=50.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn median<'py>(
     image: &Bound<'py, PyAny>,
-    radius: PerAxis<usize>,
-    percentile: f64,
-    channel_axis: Option<isize>,
+    radius: PerAxis<Int>,
+    percentile: Real,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     Call { image, channel_axis, out, device }
-        .run(|axes| Median::new(percentile, radius.expand("radius", axes, 0)?))
+        .run(|axes| Median::new(percentile.0, radius.counts("radius", axes, 0)?))
 }

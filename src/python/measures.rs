@@ -10,8 +10,10 @@ use pyo3::{
 };
 
 use super::{
-    array::{Array, as_array, numpy, vector_to_array},
+    arguments::{Int, PerAxis, Real},
+    array::{Array, as_array, axis_index, check_copy, numpy, vector_to_array},
     device::{Device, device_for},
+    error::exception,
 };
 use crate::{
     device,
@@ -28,7 +30,9 @@ use crate::{
 fn row<'py>(value: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     /// Maximum number of samples of 16 bits that take less time than their 65,536 levels.
     const FEW: usize = 1 << 13;
-    let mut array = as_array(value)?.call_method1("reshape", (-1,))?;
+    let array = as_array(value)?;
+    check_copy(&array)?;
+    let mut array = array.call_method1("reshape", (-1,))?;
     let dtype = array.cast::<PyUntypedArray>()?.dtype();
     let is_small = dtype.itemsize() == 2 && array.len()? <= FEW;
     if matches!(dtype.kind(), b'i' | b'u') && (dtype.itemsize() == 8 || is_small) {
@@ -97,20 +101,29 @@ fn count(
 /// >>> counts, edges
 /// (array([1, 2, 1]), array([0., 1., 2., 3.]))
 #[pyfunction]
-#[pyo3(signature = (image, bins=10, range=None, *, channel_axis=None, device=None))]
+#[pyo3(signature = (image, bins=Int(10), range=None, *, channel_axis=None, device=None))]
+#[pyo3(text_signature = "(image, bins=10, range=None, *, channel_axis=None, device=None)")]
 pub(super) fn histogram<'py>(
     image: &Bound<'py, PyAny>,
-    bins: usize,
-    range: Option<(f64, f64)>,
-    channel_axis: Option<isize>,
+    bins: Int,
+    range: Option<PerAxis<Real>>,
+    channel_axis: Option<Int>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let bins = bins.count("bins").map_err(exception)?;
+    let range = match range {
+        None => None,
+        Some(PerAxis::Each(ends)) if ends.len() == 2 => Some((ends[0].0, ends[1].0)),
+        Some(_) => return Err(PyValueError::new_err("range: expected two numbers")),
+    };
     let array = row(image)?;
     let py = array.py();
     let device = device_for(py, device, array.bytes())?;
     let (all, bins) = array.with_pixels(|pixels| count(&device, pixels, bins, range))?;
     let (mut counts, mut shape) = (all.bins, vec![bins.count]);
     if let Some(axis) = channel_axis {
+        let image = as_array(image)?;
+        let axis = axis_index(axis, image.ndim())?;
         let channels = numpy(py)?.call_method1("moveaxis", (image, axis, 0))?;
         shape.insert(0, channels.len()?);
         counts.clear();
@@ -155,13 +168,17 @@ pub(super) fn histogram<'py>(
 /// >>> found["mean"], found["median"], found["percentiles"]
 /// (3.0, 2.0, {75.0: 2.0})
 #[pyfunction]
-#[pyo3(signature = (image, *, percentiles=Vec::new(), device=None))]
+#[pyo3(signature = (image, *, percentiles=PerAxis::Each(Vec::new()), device=None))]
 #[pyo3(text_signature = "(image, *, percentiles=(), device=None)")]
 pub(super) fn statistics<'py>(
     image: &Bound<'py, PyAny>,
-    percentiles: Vec<f64>,
+    percentiles: PerAxis<Real>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let percentiles: Vec<f64> = match percentiles {
+        PerAxis::One(Real(one)) => vec![one],
+        PerAxis::Each(all) => all.into_iter().map(|Real(one)| one).collect(),
+    };
     if let Some(wrong) = percentiles.iter().find(|p| !(0.0..=100.0).contains(*p)) {
         return Err(PyValueError::new_err(format!("percentile {wrong}: expected 0 to 100")));
     }

@@ -3,17 +3,17 @@
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::{
     Bound, PyAny, PyResult, Python,
-    exceptions::PyValueError,
+    exceptions::{PyMemoryError, PyTypeError, PyValueError},
     prelude::PyDictMethods,
     pyfunction,
     types::{PyAnyMethods, PyDict},
 };
 
 use super::{
-    array::{Array, as_array, numpy, vector_to_array},
+    arguments::{Int, PerAxis, Real},
+    array::{Array, as_array, detached, numpy, vector_to_array},
     device::{Device, device_for},
     error::exception,
-    filters::PerAxis,
 };
 use crate::{
     data::surface::Surface,
@@ -43,8 +43,8 @@ fn volume<'py>(value: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
 }
 
 /// The distances along x, y and z.
-fn distances(spacing: &PerAxis<f64>) -> PyResult<[f64; 3]> {
-    let distances = spacing.expand("spacing", 3, 1.0).map_err(exception)?;
+fn distances(spacing: &PerAxis<Real>) -> PyResult<[f64; 3]> {
+    let distances = spacing.numbers("spacing", 3, 1.0).map_err(exception)?;
     match distances.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
         Some(v) => {
             Err(PyValueError::new_err(format!("spacing is {v}, expected finite numbers above 0")))
@@ -109,14 +109,14 @@ fn rows<T: numpy::Element>(py: Python<'_>, rows: Vec<[T; 3]>) -> PyResult<Bound<
 /// >>> verts.shape, faces.shape, verts.mean(axis=0)
 /// ((6, 3), (8, 3), array([1., 1., 1.], dtype=float32))
 #[pyfunction]
-#[pyo3(signature = (volume, level=None, *, spacing=PerAxis::One(1.0), close=false, topology="classic", device=None))]
+#[pyo3(signature = (volume, level=None, *, spacing=PerAxis::One(Real(1.0)), close=false, topology="classic", device=None))]
 #[pyo3(
     text_signature = "(volume, level=None, *, spacing=1.0, close=False, topology='classic', device=None)"
 )]
 pub(super) fn marching_cubes<'py>(
     volume: &Bound<'py, PyAny>,
-    level: Option<f64>,
-    spacing: PerAxis<f64>,
+    level: Option<Real>,
+    spacing: PerAxis<Real>,
     close: bool,
     topology: &str,
     device: Option<&Bound<'py, Device>>,
@@ -130,6 +130,7 @@ pub(super) fn marching_cubes<'py>(
             )));
         }
     };
+    let level = level.map(|Real(level)| level);
     if level.is_some_and(|level| !level.is_finite()) {
         return Err(PyValueError::new_err("level: expected a finite number"));
     }
@@ -183,16 +184,17 @@ pub(super) fn marching_cubes<'py>(
 /// >>> {label: (len(verts), len(faces)) for label, (verts, faces) in meshes.items()}
 /// {1: (18, 32), 7: (18, 32)}
 #[pyfunction]
-#[pyo3(signature = (labels, *, spacing=PerAxis::One(1.0), smooth=10, device=None))]
+#[pyo3(signature = (labels, *, spacing=PerAxis::One(Real(1.0)), smooth=Int(10), device=None))]
 #[pyo3(text_signature = "(labels, *, spacing=1.0, smooth=10, device=None)")]
 pub(super) fn label_meshes<'py>(
     labels: &Bound<'py, PyAny>,
-    spacing: PerAxis<f64>,
-    smooth: u32,
+    spacing: PerAxis<Real>,
+    smooth: Int,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    const MAX_STEPS: u32 = 1000;
-    if smooth > MAX_STEPS {
+    const MAX_STEPS: i64 = 1000;
+    let Int(smooth) = smooth;
+    if !(0..=MAX_STEPS).contains(&smooth) {
         return Err(PyValueError::new_err(format!(
             "smooth is {smooth}, expected 0 to {MAX_STEPS}"
         )));
@@ -201,7 +203,8 @@ pub(super) fn label_meshes<'py>(
     let py = array.py();
     let device = device_for(py, device, array.bytes())?;
     let meshes = array.with_volume(|volume| {
-        let mesh = device.run(&SurfaceNets::new(smooth), &SurfaceNets::whole(volume.clone()))?;
+        let mesh =
+            device.run(&SurfaceNets::new(smooth as u32), &SurfaceNets::whole(volume.clone()))?;
         let place = |at: [f64; 3]| std::array::from_fn(|i| ((at[i] - 0.5) * spacing[i]) as f32);
         let positions = world_positions(&mesh.vertices, place)?;
         let surfaces = LabelSurfaces::new(&mesh, &positions)?;
@@ -276,10 +279,13 @@ pub(super) fn simplify<'py>(
     py: Python<'py>,
     verts: &Bound<'py, PyAny>,
     faces: &Bound<'py, PyAny>,
-    ratio: Option<f64>,
-    triangles: Option<usize>,
-    max_error: Option<f64>,
+    ratio: Option<Real>,
+    triangles: Option<Int>,
+    max_error: Option<Real>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let [ratio, max_error] = [ratio, max_error].map(|value| value.map(|Real(value)| value));
+    let triangles =
+        triangles.map(|count| count.count("triangles")).transpose().map_err(exception)?;
     let size = match (ratio, triangles) {
         (Some(_), Some(_)) => {
             return Err(PyValueError::new_err("give ratio or triangles, not both"));
@@ -301,22 +307,19 @@ pub(super) fn simplify<'py>(
     let positions = triples::<f32>("verts", verts, "float32")?;
     let corners = triples::<i64>("faces", faces, "int64")?;
     let goal = Goal { size, max_error, measures: false };
-    let simplified = py.detach(|| {
-        memory::catch(|| {
-            let mut surface = Surface { positions, ..Surface::default() };
-            let count = surface.positions.len() as i64;
-            if parallel::any(&corners, |face| face.iter().any(|v| !(0..count).contains(v))) {
-                return Err(Error::bad_input(format_args!(
-                    "faces: a number of a vertex is not in 0 to {}",
-                    count - 1
-                )));
-            }
-            surface.triangles = parallel::mapped(&corners, |face| face.map(|v| v as u32))?;
-            simplify_surface(&mut surface, &goal)?;
-            Ok(surface)
-        })
-    });
-    let simplified = simplified.map_err(exception)?;
+    let simplified = detached(py, usize::MAX, || {
+        let mut surface = Surface { positions, ..Surface::default() };
+        let count = surface.positions.len() as i64;
+        if parallel::any(&corners, |face| face.iter().any(|v| !(0..count).contains(v))) {
+            return Err(Error::bad_input(format_args!(
+                "faces: a number of a vertex is not in 0 to {}",
+                count - 1
+            )));
+        }
+        surface.triangles = parallel::mapped(&corners, |face| face.map(|v| v as u32))?;
+        simplify_surface(&mut surface, &goal)?;
+        Ok(surface)
+    })?;
     vertices_and_faces(py, simplified.positions, simplified.triangles)
 }
 
@@ -326,7 +329,17 @@ fn triples<T: numpy::Element + bytemuck::Pod>(
     value: &Bound<'_, PyAny>,
     dtype: &str,
 ) -> PyResult<Vec<[T; 3]>> {
-    let array = numpy(value.py())?.call_method1("ascontiguousarray", (value, dtype))?;
+    let numpy = numpy(value.py())?;
+    let array = numpy.call_method1("ascontiguousarray", (value, dtype)).map_err(|error| {
+        let (py, text) = (value.py(), format!("{name}: expected an array of numbers"));
+        if error.is_instance_of::<PyMemoryError>(py) {
+            error
+        } else if error.is_instance_of::<PyTypeError>(py) {
+            PyTypeError::new_err(text)
+        } else {
+            PyValueError::new_err(text)
+        }
+    })?;
     let array = array.cast_into::<PyArrayDyn<T>>()?;
     if array.ndim() != 2 || array.shape()[1] != 3 {
         return Err(PyValueError::new_err(format!(

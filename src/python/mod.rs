@@ -3,6 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `arguments` | numbers, and one value for all axes or one for each |
 //! | `array` | NumPy arrays as grids, without copies, and results as arrays |
 //! | `chain` | filters one after another |
 //! | `device` | devices, and the one that calls use by default |
@@ -17,6 +18,7 @@
 //! | `shapes` | morphology, sizes, projections, edges and components |
 //! | `thresholds` | masks and classes |
 
+mod arguments;
 mod array;
 mod chain;
 mod device;

@@ -8,7 +8,8 @@ use numpy::{
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    array::{as_array, axis_index, detached, in_order, numpy, vector_to_array},
+    arguments::Int,
+    array::{as_array, axis_index, check_copy, detached, in_order, numpy, vector_to_array},
     device::{Device, device_for},
 };
 use crate::{
@@ -77,6 +78,9 @@ struct AlongAxes<'a> {
 
 impl AlongAxes<'_> {
     fn sums<S: Scalar + Into<T>, T: Scannable>(&self, numbers: &[S]) -> Result<Vec<T>> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
         let is_row = self.shape.len() == 1;
         if is_row && !T::DTYPE.is_float() && self.device.context()?.is_none() {
             return widened_sums(numbers, self.inclusive);
@@ -194,7 +198,7 @@ fn summed<'py>(
 #[pyo3(signature = (a, axis=None, *, exclusive=false, device=None))]
 pub(super) fn cumsum<'py>(
     a: &Bound<'py, PyAny>,
-    axis: Option<isize>,
+    axis: Option<Int>,
     exclusive: bool,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -202,6 +206,7 @@ pub(super) fn cumsum<'py>(
     let axis = match axis {
         Some(axis) => axis_index(axis, array.ndim())?,
         None => {
+            check_copy(&array)?;
             array = array.call_method1("reshape", (-1,))?.cast_into()?;
             0
         }
@@ -282,7 +287,7 @@ impl Rows {
 /// Runs `sort` on the rows of `array` along `axis`; `None` flattens it. Numbers of 8 and 16 bits become numbers of 32 bits.
 fn sort_rows<'py>(
     array: &Bound<'py, PyAny>,
-    axis: Option<isize>,
+    axis: Option<Int>,
     descending: bool,
     device: Option<&Bound<'py, Device>>,
     sort: impl FnOnce(&Numbers<'py>, &Rows) -> PyResult<Bound<'py, PyAny>>,
@@ -295,6 +300,7 @@ fn sort_rows<'py>(
     let axis = match axis {
         Some(axis) => axis_index(axis, array.ndim())?,
         None => {
+            check_copy(&array)?;
             array = array.call_method1("reshape", (-1,))?.cast_into()?;
             0
         }
@@ -339,10 +345,11 @@ fn sort_rows<'py>(
 /// >>> gp.sort([3, 1, 2])
 /// array([1, 2, 3])
 #[pyfunction]
-#[pyo3(signature = (a, axis=-1, *, descending=false, device=None))]
+#[pyo3(signature = (a, axis=Int(-1), *, descending=false, device=None))]
+#[pyo3(text_signature = "(a, axis=-1, *, descending=False, device=None)")]
 pub(super) fn sort<'py>(
     a: &Bound<'py, PyAny>,
-    axis: Option<isize>,
+    axis: Option<Int>,
     descending: bool,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -384,10 +391,11 @@ pub(super) fn sort<'py>(
 /// >>> gp.argsort([3, 1, 2])
 /// array([1, 2, 0])
 #[pyfunction]
-#[pyo3(signature = (a, axis=-1, *, descending=false, device=None))]
+#[pyo3(signature = (a, axis=Int(-1), *, descending=false, device=None))]
+#[pyo3(text_signature = "(a, axis=-1, *, descending=False, device=None)")]
 pub(super) fn argsort<'py>(
     a: &Bound<'py, PyAny>,
-    axis: Option<isize>,
+    axis: Option<Int>,
     descending: bool,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {

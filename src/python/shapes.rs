@@ -4,9 +4,10 @@ use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
+    arguments::{Int, PerAxis, Real},
     array::{as_array, axis_index, bool_as_u8, stored},
     device::Device,
-    filters::{Call, PerAxis},
+    filters::Call,
 };
 use crate::{
     kernels::{
@@ -67,19 +68,24 @@ macro_rules! morphology {
             #[doc = concat!(" >>> gp.", stringify!($name), "(np.array(", $input, ", np.uint8))")]
             #[doc = concat!(" array(", $result, ", dtype=uint8)")]
             #[pyfunction]
-            #[pyo3(signature = (image, radius=PerAxis::One(1), *, shape="box", channel_axis=None, out=None, device=None))]
+            #[pyo3(signature = (image, radius=PerAxis::One(Int(1)), *, shape="box", channel_axis=None, out=None, device=None))]
             #[pyo3(text_signature = "(image, radius=1, *, shape='box', channel_axis=None, out=None, device=None)")]
             pub(super) fn $name<'py>(
                 image: &Bound<'py, PyAny>,
-                radius: PerAxis<usize>,
+                radius: PerAxis<Int>,
                 shape: &str,
-                channel_axis: Option<isize>,
+                channel_axis: Option<Int>,
                 out: Option<&Bound<'py, PyAny>>,
                 device: Option<&Bound<'py, Device>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 Call { image, channel_axis, out, device }.run(|axes| {
-                    let radius = radius.expand("radius", axes, 0)?;
-                    Morph::new(Operation::$operation, element(shape)?, radius)
+                    let radius = radius.counts("radius", axes, 0)?;
+                    // On one axis, all shapes are lines.
+                    let shape = match element(shape)? {
+                        ElementShape::Ball if axes == 1 => ElementShape::Box,
+                        shape => shape,
+                    };
+                    Morph::new(Operation::$operation, shape, radius)
                 })
             }
         )+
@@ -144,15 +150,15 @@ fn interpolation(name: &str) -> Result<Interpolation> {
 #[pyo3(signature = (image, output_shape, *, interpolation="lanczos3", linear_light=false, channel_axis=None, out=None, device=None))]
 pub(super) fn resize<'py>(
     image: &Bound<'py, PyAny>,
-    output_shape: PerAxis<usize>,
+    output_shape: PerAxis<Int>,
     interpolation: &str,
     linear_light: bool,
-    channel_axis: Option<isize>,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     Call { image, channel_axis, out, device }.run(|axes| {
-        let sizes = output_shape.expand("output_shape", axes, 1)?;
+        let sizes = output_shape.counts("output_shape", axes, 1)?;
         if sizes.contains(&0) {
             return Err(Error::usage("output_shape: expected sizes above 0"));
         }
@@ -190,12 +196,15 @@ pub(super) fn resize<'py>(
 /// >>> gp.project(np.array([[1, 5], [4, 2]], np.uint8), axis=0)
 /// array([4, 5], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, axis=0, *, method="max", channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, axis=Int(0), *, method="max", channel_axis=None, out=None, device=None))]
+#[pyo3(
+    text_signature = "(image, axis=0, *, method='max', channel_axis=None, out=None, device=None)"
+)]
 pub(super) fn project<'py>(
     image: &Bound<'py, PyAny>,
-    axis: isize,
+    axis: Int,
     method: &str,
-    channel_axis: Option<isize>,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -217,6 +226,9 @@ pub(super) fn project<'py>(
     let channels = channel_axis.map(|channels| axis_index(channels, axes)).transpose()?;
     if channels == Some(axis) {
         return Err(PyValueError::new_err("axis: the axis of channels cannot be projected"));
+    }
+    if array.shape()[axis] == 0 {
+        return Err(PyValueError::new_err(format!("axis: there are no samples along axis {axis}")));
     }
     // Position among the axes of the grid, from its last axis, x.
     let own = axis - usize::from(channels.is_some_and(|channels| channels < axis));
@@ -255,8 +267,8 @@ pub(super) fn project<'py>(
 #[pyo3(signature = (image, sigma=None, *, channel_axis=None, out=None, device=None))]
 pub(super) fn gradient_magnitude<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: Option<PerAxis<f64>>,
-    channel_axis: Option<isize>,
+    sigma: Option<PerAxis<Real>>,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -267,8 +279,8 @@ pub(super) fn gradient_magnitude<'py>(
 }
 
 /// The standard deviations along x, y and z.
-fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
-    let sigmas = sigma.expand("sigma", axes, 0.0)?;
+fn sigmas(sigma: &PerAxis<Real>, axes: usize) -> Result<[f64; 3]> {
+    let sigmas = sigma.numbers("sigma", axes, 0.0)?;
     sigmas.iter().try_for_each(|&sigma| check_range("sigma", sigma, 0.0..=MAX_SIGMA))?;
     Ok(sigmas)
 }
@@ -303,19 +315,20 @@ fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
 /// >>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)
 /// array([40, 36, 84, 80], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(1.0), amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, sigma=PerAxis::One(Real(1.0)), amount=Real(1.0), *, threshold=Real(0.0), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, sigma=1.0, amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn unsharp_mask<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: PerAxis<f64>,
-    amount: f64,
-    threshold: f64,
-    channel_axis: Option<isize>,
+    sigma: PerAxis<Real>,
+    amount: Real,
+    threshold: Real,
+    channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let (amount, threshold) = (amount.0, threshold.0);
     if !amount.is_finite() || threshold.is_nan() || threshold < 0.0 {
         return Err(PyValueError::new_err("expected a finite amount and a threshold of 0 or more"));
     }
@@ -352,18 +365,22 @@ pub(super) fn unsharp_mask<'py>(
 /// array([[1, 0, 2],
 ///        [1, 0, 3]], dtype=uint16)
 #[pyfunction]
-#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=0, out=None, device=None))]
+#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=Int(0), out=None, device=None))]
+#[pyo3(
+    text_signature = "(image, connectivity=None, *, equal=True, min_size=0, out=None, device=None)"
+)]
 pub(super) fn label<'py>(
     image: &Bound<'py, PyAny>,
-    connectivity: Option<usize>,
+    connectivity: Option<Int>,
     equal: bool,
-    min_size: u64,
+    min_size: Int,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let image = &bool_as_u8(image)?;
     Call { image, channel_axis: None, out, device }.run(|axes| {
-        let reach = connectivity.unwrap_or(axes);
+        let reach = connectivity.map_or(Ok(axes), |reach| reach.count("connectivity"))?;
+        let min_size = min_size.count("min_size")? as u64;
         if !(1..=axes).contains(&reach) {
             return Err(Error::usage(format_args!(
                 "connectivity is {reach}, expected 1 to {axes}"

@@ -1,14 +1,16 @@
 //! Masks and classes by thresholds.
 
 use pyo3::{
-    Bound, FromPyObject, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods,
+    Borrowed, Bound, FromPyObject, PyAny, PyErr, PyResult, exceptions::PyValueError, pyfunction,
+    types::PyAnyMethods,
 };
 
 use super::{
+    arguments::{Argument, Int, PerAxis, Real, sequence, wrong_type},
     array::{Array, bool_as_u8, numpy, stored},
     device::{Device, device_for},
     error::exception,
-    filters::{Call, PerAxis},
+    filters::Call,
     recorder::Recorder,
 };
 use crate::kernels::{
@@ -21,14 +23,28 @@ use crate::kernels::{
 };
 
 /// One threshold, several, or the name of a method.
-#[derive(FromPyObject)]
 pub(super) enum Values {
-    #[pyo3(transparent)]
     Method(String),
-    #[pyo3(transparent)]
     One(f64),
-    #[pyo3(transparent)]
     Several(Vec<f64>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Values {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(method) = value.extract::<String>() {
+            return Ok(Self::Method(method));
+        }
+        if let Ok(Real(one)) = Real::read(&value) {
+            return Ok(Self::One(one));
+        }
+        let several = sequence::<Real>(&value);
+        let several = several.map(|all| all.into_iter().map(|Real(value)| value).collect());
+        several
+            .map(Self::Several)
+            .ok_or_else(|| wrong_type("a number, a sequence of numbers or \"otsu\"", &value))
+    }
 }
 
 /// Samples above a threshold, or the class of each sample among several thresholds.
@@ -145,18 +161,18 @@ fn mask<'py, F: Filter + 'static>(
 /// >>> gp.local_threshold(np.array([1, 1, 4, 1, 1, 30, 30, 40, 30], np.uint8), 3, "mean")
 /// array([False, False,  True, False, False,  True, False,  True, False])
 #[pyfunction]
-#[pyo3(signature = (image, block_size=PerAxis::One(3), method="gaussian", offset=0.0, *, k=0.2, r=None, out=None, device=None))]
+#[pyo3(signature = (image, block_size=PerAxis::One(Int(3)), method="gaussian", offset=Real(0.0), *, k=Real(0.2), r=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, block_size=3, method='gaussian', offset=0.0, *, k=0.2, r=None, out=None, device=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn local_threshold<'py>(
     image: &Bound<'py, PyAny>,
-    block_size: PerAxis<usize>,
+    block_size: PerAxis<Int>,
     method: &str,
-    offset: f64,
-    k: f64,
-    r: Option<f64>,
+    offset: Real,
+    k: Real,
+    r: Option<Real>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -170,6 +186,7 @@ pub(super) fn local_threshold<'py>(
             )));
         }
     };
+    let (offset, k, r) = (offset.0, k.0, r.map(|Real(r)| r));
     if !(offset.is_finite() && k.is_finite() && r.is_none_or(|r| r.is_finite() && r > 0.0)) {
         return Err(PyValueError::new_err("expected a finite offset and k, and r above 0"));
     }
@@ -178,7 +195,7 @@ pub(super) fn local_threshold<'py>(
         Ok(recorder) => recorder.get().axes,
         Err(_) => Array::new(image, None)?.layout.axes,
     };
-    let sizes = block_size.expand("block_size", axes, 1).map_err(exception)?;
+    let sizes = block_size.counts("block_size", axes, 1).map_err(exception)?;
     if let Some(size) = sizes.iter().find(|&&size| size % 2 == 0 || size > 2 * MAX_RADIUS + 1) {
         return Err(PyValueError::new_err(format!(
             "block_size is {size}, expected an odd number from 1 to {}",
@@ -218,11 +235,12 @@ pub(super) fn local_threshold<'py>(
 #[pyo3(signature = (image, low, high, *, out=None, device=None))]
 pub(super) fn apply_hysteresis_threshold<'py>(
     image: &Bound<'py, PyAny>,
-    low: f64,
-    high: f64,
+    low: Real,
+    high: Real,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let (low, high) = (low.0, high.0);
     if low.is_nan() || high.is_nan() || low > high {
         return Err(PyValueError::new_err(format!("low is {low}, expected at most high ({high})")));
     }
@@ -254,8 +272,9 @@ pub(super) fn apply_hysteresis_threshold<'py>(
 /// >>> gp.threshold_otsu(np.array([1, 2, 9, 9], np.uint8))
 /// [5.5]
 #[pyfunction]
-#[pyo3(signature = (image, classes=2))]
-pub(super) fn threshold_otsu(image: &Bound<'_, PyAny>, classes: usize) -> PyResult<Vec<f64>> {
+#[pyo3(signature = (image, classes=Int(2)), text_signature = "(image, classes=2)")]
+pub(super) fn threshold_otsu(image: &Bound<'_, PyAny>, classes: Int) -> PyResult<Vec<f64>> {
+    let classes = classes.count("classes").map_err(exception)?;
     if !(2..=16).contains(&classes) {
         return Err(PyValueError::new_err(format!("classes is {classes}, expected 2 to 16")));
     }

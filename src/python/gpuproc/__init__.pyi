@@ -175,13 +175,13 @@ def simplify(
 def imread(
     path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
     channel: int | None = None, time: int | None = None, level: int | None = None,
-    return_info: Literal[False] = False,
+    return_info: Literal[False] = False, max_memory: int | str | None = None,
 ) -> Array: ...
 @overload
 def imread(
     path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
     channel: int | None = None, time: int | None = None, level: int | None = None,
-    return_info: Literal[True],
+    return_info: Literal[True], max_memory: int | str | None = None,
 ) -> tuple[Array, Info]: ...
 def imwrite(
     path: Path, image: ArrayLike, *, spacing: float | Sequence[float] | None = None,
