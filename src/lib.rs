@@ -72,7 +72,8 @@
 //! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an image of the
 //! `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of `ndarray` in standard
 //! order with the axes z, y, x. [`Image::from_strided`] and [`Volume::from_strided`] copy other layouts. Whatever goes wrong
-//! is an [`Error`], also when a job needs more memory than there is; no input makes these functions panic.
+//! is an [`Error`], also when a job needs more memory than there is. Samples and parameters of any value make no function of
+//! this page panic, as far as its tests have found; one that does has a bug.
 //!
 //! gpuproc prints nothing: messages go to the [`log`](https://docs.rs/log) crate. On Linux, Mesa's Vulkan drivers may print
 //! `XDG_RUNTIME_DIR is invalid` when a device is opened, because their layer `device_select` contacts a display server. Set

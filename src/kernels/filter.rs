@@ -195,7 +195,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
 
     /// The GPU version of the filter for whole grids of type `input`; `None` if the GPU cannot compute it, or if its results
-    /// have another size. Consecutive steps of a chain that return `Some` run without transfers between them.
+    /// have another size. Consecutive steps of a chain that return `Some` run on a block without transfers between them.
     ///
     /// # Errors
     /// Those of the device.

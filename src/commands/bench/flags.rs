@@ -13,7 +13,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Measure the speed of every algorithm on a device.
+/// Measure the speed of blurs, histograms, scans, sorts and meshes.
 ///
 /// Data stay on the device. The time of a run is the sum of its passes by GPU timestamps; on the CPU, and on
 /// devices without timestamps, it is the wall clock. Half of the runs lie within the bounds shown. GB/s count the

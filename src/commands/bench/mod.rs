@@ -1,4 +1,5 @@
-//! `gpuproc bench`: measures every algorithm on this device, and published algorithms for comparison.
+//! `gpuproc bench`: measures blurs, histograms, scans, sorts and meshes on this device, and published algorithms for
+//! comparison.
 
 mod case;
 mod cases;
