@@ -15,6 +15,7 @@ mod blur;
 mod blur_deep;
 mod blur_reference;
 mod chain_ends;
+mod chain_facts;
 mod chains;
 mod claims;
 mod cli;
