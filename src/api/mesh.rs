@@ -104,6 +104,9 @@ impl MarchingCubes {
             return Err(Error::usage("the isovalue is NaN"));
         }
         check_placement(self.0.spacing, self.0.origin)?;
+        if volume.samples().is_empty() {
+            return Ok(Surface::default().into());
+        }
         let slab = Slab::whole(volume.shared(), &self.0);
         memory::catch(|| device.run(&self.0, &slab)).map(Mesh::from)
     }

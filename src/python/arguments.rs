@@ -10,7 +10,7 @@ use crate::util::error::{Error, Result};
 
 /// A value of an argument.
 pub(super) trait Argument: Sized {
-    /// What the argument is, with an article.
+    /// Name of the type with an article, for messages.
     const NOUN: &'static str;
 
     /// Reads a value from Python.
@@ -94,7 +94,7 @@ macro_rules! from_python {
 
 from_python! { Int Real }
 
-/// Several values of a sequence; `None` if it is none.
+/// Several values; `None` if `value` is not a sequence of them.
 pub(super) fn sequence<T: Argument>(value: &Bound<'_, PyAny>) -> Option<Vec<T>> {
     let all: Vec<Bound<'_, PyAny>> = value.extract().ok()?;
     all.iter().map(|value| T::read(value).ok()).collect()

@@ -135,6 +135,9 @@ pub(super) fn marching_cubes<'py>(
         return Err(PyValueError::new_err("level: expected a finite number"));
     }
     let (array, spacing) = (self::volume(volume)?, distances(&spacing)?);
+    if array.bytes() == 0 {
+        return Err(PyValueError::new_err("the volume has no samples"));
+    }
     let py = array.py();
     let device = device_for(py, device, array.bytes())?;
     let surface = array.with_volume(|volume| {

@@ -1,4 +1,4 @@
-//! What chains report and store beside the samples: warnings of their steps, and the placement of their results.
+//! Chains: the warnings of their steps, and the placement of their results.
 
 use std::fs;
 

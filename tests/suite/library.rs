@@ -121,8 +121,14 @@ fn rejects_invalid_sizes_and_parameters() {
     // Empty inputs are valid.
     let nothing = Image::new(0, 7, Channels::Rgb, Vec::<u8>::new()).unwrap();
     assert_eq!(Blur::gaussian(1.0).run(&device, &nothing).unwrap(), nothing);
-    let nothing = Volume::new([0, 1, 1], Vec::<u8>::new()).unwrap();
-    assert_eq!(mesh(&device, &nothing, 1.0).unwrap().positions.len(), 0);
+    for dims in [[0, 1, 1], [4, 0, 4], [4, 4, 0], [0; 3]] {
+        let nothing = Volume::new(dims, Vec::<u8>::new()).unwrap();
+        for cubes in [MarchingCubes::new(1.0), MarchingCubes::new(-1.0).close().normals()] {
+            let found = cubes.run(&device, &nothing).unwrap();
+            assert_eq!(found.positions.len(), 0, "{dims:?}");
+        }
+        assert!(LabelMeshes::new().run(&device, &nothing).unwrap().is_empty(), "{dims:?}");
+    }
 }
 
 #[test]
