@@ -28,8 +28,12 @@ pub const DRI: u8 = 0xdd;
 pub const APP0: u8 = 0xe0;
 pub const APP1: u8 = 0xe1;
 pub const APP2: u8 = 0xe2;
+pub const APP8: u8 = 0xe8;
 pub const APP13: u8 = 0xed;
 pub const APP14: u8 = 0xee;
+/// Start of frame of JPEG-LS (T.87), and its preset parameters.
+pub const SOF55: u8 = 0xf7;
+pub const LSE: u8 = 0xf8;
 pub const COM: u8 = 0xfe;
 
 /// An iterator over the marker segments of a file. As in libjpeg, bytes where a marker is expected are skipped up to

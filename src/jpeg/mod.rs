@@ -2,6 +2,8 @@
 //! on all cores. It reads no files. All of it is integer arithmetic with the results of libjpeg's default DCT
 //! ("islow").
 //!
+//! [`jpeg_ls`] is the decoder of another standard, which shares only the syntax of markers.
+//!
 //! Existing crates give no access to coefficients, which the GPU kernels need, compute other pixels than libjpeg, and
 //! do not report damage.
 //!
@@ -22,6 +24,7 @@ mod frame;
 mod header;
 mod huffman_decoder;
 mod huffman_encoder;
+pub mod jpeg_ls;
 pub mod marker;
 pub mod render;
 mod scan;
