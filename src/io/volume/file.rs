@@ -12,11 +12,11 @@ use std::{
 
 use super::{
     format::{Format, OpenedVolume},
-    formats::{DEFAULT_OUTPUT, by_extension, recognize},
+    formats::{DEFAULT_OUTPUT, by_extension, recognize, slice_files},
     header::{Description, Encoding, Loss, StoredType},
     layout::Layout,
     slices::{
-        names::{self, is_multi_file},
+        names::is_multi_file,
         stack::{self, Slices},
     },
     stream::{self, ByteExtent, PipeRest, SampleLocation},
@@ -43,7 +43,7 @@ pub fn source_files(source: &Source) -> Result<Option<Vec<PathBuf>>> {
         return Ok(Some(zarr::files(path)));
     }
     if is_multi_file(source) {
-        return names::files(source, path).map(Some);
+        return slice_files(source, path).map(Some);
     }
     let has_header = by_extension(&source.extension()).is_some_and(|format| !format.is_raw);
     // A pipe can be read only once.

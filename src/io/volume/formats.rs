@@ -1,6 +1,6 @@
 //! The table of volume formats, and the choice of one by the name or the first bytes of a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{
     dicom,
@@ -9,7 +9,7 @@ use super::{
     meta_image, mrc, nifti, npy, nrrd, raw,
     slices::{
         images,
-        names::{self, display_name, folder_or_pattern, is_multi_file, skipped},
+        names::{self, display_name, folder_or_pattern, is_image_file, is_multi_file, skipped},
         tiff,
     },
     stream::OpenFile,
@@ -135,13 +135,28 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
     Ok(RecognizedInput { source, opened: Some(opened), ..input(format) })
 }
 
+/// The files of the folder or pattern `path`. DICOM files may also lie in folders below it, unless it holds images.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn slice_files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = names::files(source, path)?;
+    let is_dicom = |file: &PathBuf| dicom::is_dicom(file);
+    if path.is_dir()
+        && (files.iter().any(is_dicom) || !files.iter().any(|file| is_image_file(file)))
+    {
+        names::add_nested(source, path, dicom::is_dicom, &mut files)?;
+    }
+    Ok(files)
+}
+
 /// Recognizes the format of the slices in the folder or pattern `path`.
 fn recognize_slices<'a>(
     path: &Path,
     input: impl Fn(&'static Format) -> RecognizedInput<'a>,
 ) -> Result<RecognizedInput<'a>> {
     let source = Source::File(path.to_owned());
-    let files = names::files(&source, path)?;
+    let files = slice_files(&source, path)?;
     for format in FORMATS.into_iter().filter(|format| format.has_folders) {
         let is_slice = |file: &&Path| format.is_file.is_some_and(|is_file| is_file(file));
         let (slices, others): (Vec<&Path>, Vec<&Path>) =

@@ -10,14 +10,21 @@ use std::{
 
 use flate2::read::DeflateDecoder;
 
-use super::attributes::{
-    Attributes, F32_PIXELS, F64_PIXELS, ITEM, ITEM_END, LUT, PER_FRAME, PIXELS, SEQUENCE_END,
-    SHARED, SYNTAX, Tag, Value, parse_value, representation,
+use super::{
+    attributes::{
+        Attributes, CSA, DETECTORS, F32_PIXELS, F64_PIXELS, GRID_FRAMES, GRID_TILES, ITEM,
+        ITEM_END, LUT, PER_FRAME, PIXELS, SEGMENTS, SEQUENCE_END, SHARED, SYNTAX, Tag, Value,
+        parse_value, representation,
+    },
+    csa,
+    syntax::Syntax,
 };
-use crate::io::volume::header::{BoxError, Endian, excerpt};
+use crate::io::volume::header::{BoxError, Endian};
 
 /// Maximum size in bytes of a value that is read.
 const MAX_VALUE: u32 = 1 << 16;
+/// Maximum size in bytes of a value that is read as bytes: the header of Siemens, a table of a palette.
+const MAX_BYTES: u32 = 1 << 20;
 /// Maximum size in bytes of the attributes of a file in memory.
 const MAX_ATTRIBUTES: usize = 64 << 20;
 /// Maximum number of bytes before the pixels of a deflated data set. They must be inflated, and one byte of the file
@@ -27,77 +34,6 @@ const PER_ATTRIBUTE: u64 = 100;
 const MAX_DEPTH: usize = 32;
 /// Maximum number of frames, more than any series has. Each takes about 250 bytes of memory.
 pub const MAX_FRAMES: usize = 1 << 18;
-
-/// The encoding of a file (transfer syntax).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Syntax {
-    pub endian: Endian,
-    /// Whether each attribute states its value representation.
-    pub explicit: bool,
-    pub deflated: bool,
-    pub compression: Compression,
-}
-
-/// Compression of pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    None,
-    Rle,
-    /// 8-bit sequential JPEG.
-    Jpeg,
-    /// Sequential JPEG of 8 or 12 bits.
-    JpegOf12Bits,
-    /// Lossless JPEG (T.81, process 14).
-    JpegLossless,
-    #[cfg(feature = "jpeg2000")]
-    Jpeg2000,
-}
-
-impl Syntax {
-    const PLAIN: Self = Self {
-        endian: Endian::Little,
-        explicit: true,
-        deflated: false,
-        compression: Compression::None,
-    };
-
-    /// The transfer syntax with the identifier `uid` (PS3.6, annex A).
-    fn from_uid(uid: &str) -> Result<Self, BoxError> {
-        let compressed = |compression| Ok(Self { compression, ..Self::PLAIN });
-        let refused = match uid.strip_prefix("1.2.840.10008.1.2").unwrap_or("?") {
-            "" => return Ok(Self { explicit: false, ..Self::PLAIN }),
-            ".1" => return Ok(Self::PLAIN),
-            ".2" => return Ok(Self { endian: Endian::Big, ..Self::PLAIN }),
-            ".1.99" => return Ok(Self { deflated: true, ..Self::PLAIN }),
-            ".5" => return compressed(Compression::Rle),
-            ".4.50" => return compressed(Compression::Jpeg),
-            ".4.51" => return compressed(Compression::JpegOf12Bits),
-            ".4.57" | ".4.70" => return compressed(Compression::JpegLossless),
-            #[cfg(feature = "jpeg2000")]
-            ".4.90" | ".4.91" => return compressed(Compression::Jpeg2000),
-            ".4.80" | ".4.81" => "JPEG-LS",
-            #[cfg(not(feature = "jpeg2000"))]
-            ".4.90" | ".4.91" => "JPEG 2000",
-            ".4.92" | ".4.93" => "JPEG 2000 Part 2",
-            ".4.201" | ".4.202" | ".4.203" => "HTJ2K",
-            ".4.110" | ".4.111" | ".4.112" => "JPEG XL",
-            rest if [".4.100", ".4.101", ".4.102", ".4.103", ".4.104", ".4.105", ".4.106"]
-                .iter()
-                .any(|video| rest.starts_with(video)) =>
-            {
-                "video"
-            }
-            _ => {
-                return Err(format!("unknown transfer syntax `{}`", excerpt(uid)).into());
-            }
-        };
-        Err(format!(
-            "compression of pixels by {refused} (transfer syntax {uid}) is not supported; decompress them first, as by \
-             gdcmconv"
-        )
-        .into())
-    }
-}
 
 /// Position and declaration of the pixels of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +55,10 @@ pub struct Dataset {
     pub top: Attributes,
     /// Shared functional groups of an enhanced multi-frame file.
     pub shared: Attributes,
-    /// Functional groups of each frame.
+    /// Functional groups of each frame, or attributes of each tile of a grid.
     pub frames: Vec<Attributes>,
+    /// Numbers and names of the segments of a segmentation.
+    pub segments: Vec<Attributes>,
     /// `None` in a file without pixels, such as a report.
     pub pixels: Option<Pixels>,
 }
@@ -205,6 +143,7 @@ enum Level {
     Top,
     Shared,
     Frame(usize),
+    Segment(usize),
     /// A sequence whose attributes are skipped.
     Skipped,
 }
@@ -324,7 +263,8 @@ impl Parser {
         kind: Option<[u8; 2]>,
         len: u32,
     ) -> Result<Option<Value>, BoxError> {
-        let Some(known) = representation(tag).filter(|_| len <= MAX_VALUE) else {
+        let max = |kind: &[u8; 2]| if kind[0] == b'O' { MAX_BYTES } else { MAX_VALUE };
+        let Some(known) = representation(tag).filter(|known| len <= max(known)) else {
             self.skip(len.into())?;
             return Ok(None);
         };
@@ -334,10 +274,13 @@ impl Parser {
         if bytes.len() < len as usize {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        self.count_memory(8 * len as usize)?;
+        self.count_memory(if known[0] == b'O' { len as usize } else { 8 * len as usize })?;
         // Programs write UN if they do not know the attribute.
-        let kind = kind.filter(|kind| kind != b"UN").unwrap_or(known);
-        Ok(Some(parse_value(&bytes, kind, self.syntax.endian)))
+        let kind = kind.filter(|kind| kind != b"UN" && known[0] != b'O').unwrap_or(known);
+        Ok(Some(match tag {
+            CSA => Value::Numbers(csa::parse(&bytes)),
+            _ => parse_value(&bytes, kind, self.syntax.endian),
+        }))
     }
 
     /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose position it returns.
@@ -360,6 +303,9 @@ impl Parser {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && depth == 0 => break,
                 Err(error) => return Err(error.into()),
             };
+            let is_sequence = kind.is_none_or(|kind| [*b"SQ", *b"UN"].contains(&kind));
+            let is_known = tag != GRID_FRAMES || data.top.has(GRID_TILES);
+            let items = item_level(tag, level).filter(|_| is_sequence && is_known);
             match (tag, level) {
                 (ITEM_END | SEQUENCE_END, _) => return Ok(None),
                 (PIXELS | F32_PIXELS | F64_PIXELS, Level::Top) => {
@@ -367,19 +313,19 @@ impl Parser {
                     let are_words = kind.is_none_or(|kind| &kind == b"OW");
                     return Ok(Some(Pixels { at, len, tag, are_words }));
                 }
-                (SHARED, Level::Top) => self.sequence(data, |_| Level::Shared, len, depth)?,
-                (PER_FRAME, Level::Top) => self.sequence(data, Level::Frame, len, depth)?,
-                _ if kind == Some(*b"SQ") || len.is_none() || is_functional(tag, level) => {
+                _ if kind == Some(*b"SQ") || len.is_none() || items.is_some() => {
                     if tag == LUT && level == Level::Top {
                         data.top.0.insert(tag, Value::Text(String::new()));
                     }
-                    let inner = if is_functional(tag, level) { level } else { Level::Skipped };
                     // A sequence of VR UN has implicit VR within (PS3.5, 6.2.2).
                     let explicit = self.syntax.explicit;
                     self.syntax.explicit &= kind != Some(*b"UN");
-                    match (len, inner) {
-                        (Some(len), Level::Skipped) => self.skip(len.into())?,
-                        _ => self.sequence(data, |_| inner, len, depth)?,
+                    match (len, items) {
+                        (Some(len), None) => self.skip(len.into())?,
+                        _ => {
+                            let items = items.unwrap_or(|_, _| Level::Skipped);
+                            self.sequence(data, (items, level), len, depth)?;
+                        }
                     }
                     self.syntax.explicit = explicit;
                 }
@@ -389,6 +335,7 @@ impl Parser {
                         Level::Top => &mut data.top,
                         Level::Shared => &mut data.shared,
                         Level::Frame(frame) => &mut data.frames[frame],
+                        Level::Segment(segment) => &mut data.segments[segment],
                         Level::Skipped => continue,
                     };
                     all.0.insert(tag, value);
@@ -398,11 +345,11 @@ impl Parser {
         Ok(None)
     }
 
-    /// Reads the items of a sequence, item i as `level(i)`.
+    /// Reads the items of a sequence in `outer`, item i as `level(outer, i)`.
     fn sequence(
         &mut self,
         data: &mut Dataset,
-        level: impl Fn(usize) -> Level,
+        (level, outer): (ItemLevel, Level),
         len: Option<u32>,
         depth: usize,
     ) -> Result<(), BoxError> {
@@ -415,12 +362,17 @@ impl Parser {
                 ITEM => {}
                 _ => return Err("invalid item in a sequence".into()),
             }
-            let level = level(number);
-            if let Level::Frame(frame) = level
-                && data.frames.len() <= frame
-            {
+            let level = level(outer, number);
+            let list = match level {
+                Level::Frame(frame) if data.frames.len() <= frame => Some(&mut data.frames),
+                Level::Segment(segment) if data.segments.len() <= segment => {
+                    Some(&mut data.segments)
+                }
+                _ => None,
+            };
+            if let Some(list) = list {
+                list.push(Attributes::default());
                 self.count_memory(size_of::<Attributes>())?;
-                data.frames.push(Attributes::default());
             }
             number += 1;
             if number > MAX_FRAMES {
@@ -438,12 +390,29 @@ impl Parser {
     }
 }
 
-/// Whether `tag` is a sequence of the functional groups with attributes that are read: plane position, plane
-/// orientation, frame content, pixel measures, pixel value transformation. Files of implicit VR do not mark these as
-/// sequences.
-fn is_functional(tag: Tag, level: Level) -> bool {
-    matches!(level, Level::Shared | Level::Frame(_))
-        && matches!(tag, 0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145)
+/// The level of item i in a sequence, by the level around the sequence and i.
+type ItemLevel = fn(Level, usize) -> Level;
+
+/// The level of the items of the sequence `tag`; `None` if it is skipped. Files of implicit VR do not mark sequences.
+fn item_level(tag: Tag, level: Level) -> Option<ItemLevel> {
+    let level: ItemLevel = match (level, tag) {
+        (Level::Top, SHARED) => |_, _| Level::Shared,
+        (Level::Top, PER_FRAME | GRID_FRAMES) => |_, frame| Level::Frame(frame),
+        (Level::Top, SEGMENTS) => |_, segment| Level::Segment(segment),
+        // The first detector of a gamma camera.
+        (Level::Top, DETECTORS) => |_, i| if i == 0 { Level::Shared } else { Level::Skipped },
+        // Position and orientation of a volume: Enhanced Ultrasound.
+        (Level::Top, 0x0020_930e | 0x0020_930f) => |_, _| Level::Shared,
+        // Plane position, plane orientation, frame content, pixel measures, pixel value transformation, segment, and
+        // position and orientation of an ultrasound plane.
+        (
+            Level::Shared | Level::Frame(_),
+            0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145 | 0x0062_000a
+            | 0x0020_930e | 0x0020_930f,
+        ) => |level, _| level,
+        _ => return None,
+    };
+    Some(level)
 }
 
 /// Reads the attributes of `path` up to its pixels.
@@ -476,6 +445,7 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         top: Attributes::default(),
         shared: Attributes::default(),
         frames: Vec::new(),
+        segments: Vec::new(),
         pixels: None,
     };
     data.pixels = parser.attributes(&mut data, Level::Top, None, 0)?;

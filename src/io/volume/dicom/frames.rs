@@ -7,9 +7,10 @@ use std::{
 };
 
 use super::{
-    attributes::ITEM,
-    dataset::{Compression, Dataset, Input, Pixels},
+    attributes::{ITEM, OFFSET_TABLE},
+    dataset::{Dataset, Input, Pixels},
     pixel_format::PixelFormat,
+    syntax::Compression,
 };
 use crate::io::volume::header::BoxError;
 
@@ -66,8 +67,8 @@ pub fn frames(
     Ok(Frames::Plain { at: pixels.at, pairs })
 }
 
-/// Groups the fragments by frame (PS3.5, A.4): one per frame if their numbers are equal, else split at the offsets of the
-/// Basic Offset Table.
+/// Groups the fragments by frame (PS3.5, A.4): one per frame if their numbers are equal, else split where the Basic or the
+/// Extended Offset Table states it, or where a picture begins.
 fn fragments(
     path: &Path,
     data: &Dataset,
@@ -75,7 +76,7 @@ fn fragments(
     count: usize,
     len: u64,
 ) -> Result<Vec<Vec<Range<u64>>>, BoxError> {
-    let (offsets, found) = items(path, data, pixels, count, len)?;
+    let (offsets, found, begins_picture) = items(path, data, pixels, count, len)?;
     if count == 1 {
         return Ok(vec![found]);
     }
@@ -84,35 +85,45 @@ fn fragments(
     }
     let header = |fragment: &Range<u64>| fragment.start - 8;
     let first = found.first().map_or(0, header);
-    let mut frames: Vec<Vec<Range<u64>>> = Vec::new();
-    for fragment in found {
-        let begins_frame = offsets.binary_search(&(header(&fragment) - first)).is_ok();
-        match frames.last_mut() {
-            Some(last) if !begins_frame => last.push(fragment),
-            _ => frames.push(vec![fragment]),
+    let extended = data.top.numbers(OFFSET_TABLE).unwrap_or_default();
+    let extended: Vec<u64> = extended.iter().map(|&offset| offset as u64).collect();
+    let begins_frame = |i: usize, way: usize| match way {
+        0 => offsets.binary_search(&(header(&found[i]) - first)).is_ok(),
+        1 => extended.binary_search(&(header(&found[i]) - first)).is_ok(),
+        _ => begins_picture[i],
+    };
+    let mut frame_count = 0;
+    for way in 0..3 {
+        let mut frames: Vec<Vec<Range<u64>>> = Vec::new();
+        for (i, fragment) in found.iter().enumerate() {
+            match frames.last_mut() {
+                Some(last) if !begins_frame(i, way) => last.push(fragment.clone()),
+                _ => frames.push(vec![fragment.clone()]),
+            }
         }
+        if frames.len() == count {
+            return Ok(frames);
+        }
+        frame_count = frame_count.max(frames.len());
     }
-    match frames.len() == count {
-        true => Ok(frames),
-        false => Err(format!("expected {count} frames, found {}", frames.len()).into()),
-    }
+    Err(format!("expected {count} frames, found {frame_count}").into())
 }
 
 /// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the
-/// first item, and the bytes of the fragments in the file of `len` bytes. Offsets are those of the items' headers,
-/// counted from that of the first fragment.
+/// first item; the bytes of the fragments in the file of `len` bytes; and whether each begins as a picture. Offsets are
+/// those of the items' headers, counted from that of the first fragment.
 fn items(
     path: &Path,
     data: &Dataset,
     pixels: &Pixels,
     count: usize,
     len: u64,
-) -> Result<(Vec<u64>, Vec<Range<u64>>), BoxError> {
+) -> Result<(Vec<u64>, Vec<Range<u64>>, Vec<bool>), BoxError> {
     const MAX_FRAGMENTS: usize = 1 << 22;
     let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
     let mut at = pixels.at;
     let mut table: Option<Vec<u64>> = None;
-    let mut found: Vec<Range<u64>> = Vec::new();
+    let (mut found, mut begins_picture) = (Vec::new(), Vec::new());
     while let Some(bytes) = item_len(&mut input)? {
         at += 8;
         if at.saturating_add(bytes) > len {
@@ -122,14 +133,22 @@ fn items(
             table = Some(offset_table(&mut input, bytes, count)?);
         } else {
             found.push(at..at + bytes);
-            input.skip(bytes)?;
+            let mut first = [0; 4];
+            let known = &mut first[..bytes.min(4) as usize];
+            input.read_exact(known)?;
+            input.skip(bytes - known.len() as u64)?;
+            // JPEG and JPEG-LS, JPEG 2000, JPEG 2000 in boxes.
+            begins_picture.push(matches!(
+                first,
+                [0xff, 0xd8, 0xff, _] | [0xff, 0x4f, 0xff, 0x51] | [0, 0, 0, 12]
+            ));
         }
         at += bytes;
         if found.len() > MAX_FRAGMENTS {
             return Err(format!("more fragments than the maximum of {MAX_FRAGMENTS}").into());
         }
     }
-    Ok((table.unwrap_or_default(), found))
+    Ok((table.unwrap_or_default(), found, begins_picture))
 }
 
 /// Reads the header of an item: its length in bytes; `None` at the end of the items.

@@ -1,16 +1,22 @@
 //! JPEG 2000 (ITU-T T.800) in DICOM frames. The decoder adds half of the range (DC level shift) to signed samples as
-//! well, though the standard shifts unsigned samples only; that is undone here.
+//! well, though the standard shifts unsigned samples only; that is undone here. Samples may be unsigned though the file
+//! states signed ones: their bits are then those of signed samples.
 
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
 use super::pixel_format::PixelFormat;
 use crate::io::{image::catch_panic, volume::header::BoxError};
 
-/// Decodes `compressed` into samples of `format`, in the machine's byte order.
+/// Decodes `compressed` into samples of `format`, in the machine's byte order. Returns whether a transform of JPEG 2000
+/// from other colours to RGB was undone.
 ///
 /// # Errors
 /// When the picture is damaged, or its size, depth or number of components differs from `format`.
-pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
+pub fn decode(
+    compressed: &[u8],
+    format: &PixelFormat,
+    stored: &mut [u8],
+) -> Result<bool, BoxError> {
     let settings =
         DecodeSettings { resolve_palette_indices: false, strict: true, target_resolution: None };
     let image = catch_panic(|| Ok(Image::new(compressed, &settings)?))?;
@@ -39,9 +45,12 @@ pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Res
         .into());
     }
     let bytes = format.allocated as usize / 8;
+    // Ssiz of the first component in the marker segment SIZ (T.800, A.5.1).
+    let size = compressed.windows(41).find(|bytes| bytes.starts_with(&[0xff, 0x51, 0]));
+    let is_signed = size.is_some_and(|size| size[40] & 0x80 != 0);
     for (i, component) in components.iter().enumerate() {
         let half = 1 << (component.bit_depth() - 1);
-        let shift = if format.signed { half } else { 0 };
+        let shift = if is_signed { half } else { 0 };
         let out = stored.chunks_exact_mut(bytes).skip(i).step_by(format.samples);
         for (out, &sample) in out.zip(component.samples()) {
             let value = sample.round() as i32 - shift;
@@ -51,5 +60,7 @@ pub fn decode(compressed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Res
             }
         }
     }
-    Ok(())
+    // The coding style (COD) states it after progression and layers (T.800, A.6.1).
+    let style = compressed.windows(10).find(|bytes| bytes.starts_with(&[0xff, 0x52, 0]));
+    Ok(style.is_some_and(|style| style[8] == 1))
 }

@@ -7,19 +7,28 @@
 //!
 //! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
 
+mod arrange;
 mod attributes;
+mod csa;
 mod dataset;
+mod decode;
 mod frames;
 mod image;
 #[cfg(feature = "jpeg2000")]
 mod jpeg2000;
+mod mosaic;
+mod palette;
 mod pixel_format;
 mod pixels;
+mod plane;
 mod series;
+mod syntax;
+mod times;
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::Read,
+    mem::take,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -28,14 +37,14 @@ use std::{
 };
 
 use self::{
-    image::{Image, Slice},
-    series::Series,
+    arrange::{Series, slice_count},
+    image::{Image, Refusal, Slice, unreadable},
+    pixels::MosaicCache,
 };
 use super::{
     format::{Format, OpenedVolume, RecognizedInput},
-    header::{BoxError, Description},
+    header::Description,
     slices::{names::skipped, stack::Slices},
-    stream,
 };
 use crate::{
     data::dtype::Dtype,
@@ -77,6 +86,7 @@ struct SeriesSlices {
     images: Vec<Image>,
     slices: Vec<Slice>,
     dtype: Dtype,
+    cache: MosaicCache,
     clipping_reported: AtomicBool,
     /// Whether clipped values are an error.
     is_strict: AtomicBool,
@@ -84,10 +94,14 @@ struct SeriesSlices {
 
 impl Slices for SeriesSlices {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
-        let Slice { image, frame, scale } = self.slices[z];
-        let image = &self.images[image];
+        let Slice { image: index, number, scale } = self.slices[z];
+        let image = &self.images[index];
         let path = &image.path;
-        let fits = pixels::read(image, frame, (scale, self.dtype), samples)
+        let Some(number) = number else {
+            samples.fill(0);
+            return Ok(());
+        };
+        let fits = pixels::read((image, index), number, (scale, self.dtype), &self.cache, samples)
             .map_err(|error| unreadable(path, error))?;
         if !fits && !self.clipping_reported.swap(true, Ordering::Relaxed) {
             let lost = format_args!(
@@ -100,25 +114,12 @@ impl Slices for SeriesSlices {
     }
 
     fn scratch(&self) -> u64 {
-        let bytes = self.images.iter().map(|image| image.format.frame_bytes()).max();
-        3 * bytes.unwrap_or(0) as u64
+        self.images.iter().map(pixels::scratch).max().unwrap_or(0)
     }
 
     fn allow(&self, limits: Limits) -> Result<()> {
         self.is_strict.fetch_or(limits.strict, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-/// Adds the name of the file to an error of reading it.
-fn unreadable(path: &Path, error: BoxError) -> Error {
-    let name = path.display();
-    let message = format!("cannot read {name} as DICOM");
-    match error.downcast_ref::<io::Error>() {
-        Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Error::bad_input(format_args!("{message}: file ends early"))
-        }
-        _ => stream::unreadable(&name, message, error),
     }
 }
 
@@ -128,19 +129,18 @@ fn unreadable(path: &Path, error: BoxError) -> Error {
 /// When a file is damaged, when none has pixels, or when the chosen series does not exist.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { ref source, layout, mut warnings, .. } = input;
-    let (images, without_pixels) = open_images(&input.files)?;
+    let (images, refused, without_pixels) = open_images(&input.files);
     warnings.extend(skipped(&without_pixels));
-    if images.is_empty() {
+    if images.is_empty() && refused.is_empty() {
         return Err(Error::bad_input(format_args!("{source}: contains no DICOM file with pixels")));
     }
-    let frames: usize = images.iter().map(|image| image.count).sum();
-    if frames > dataset::MAX_FRAMES {
+    if slice_count(&images) > dataset::MAX_FRAMES {
         return Err(Error::bad_input(format_args!(
             "{source}: more frames than the maximum of {}",
             dataset::MAX_FRAMES
         )));
     }
-    let series = series::choose(source, images, layout.series.as_ref(), warnings)?;
+    let series = series::choose(source, images, refused, layout.series.as_ref(), warnings)?;
     let Series { images, slices, mut description } = series;
     describe_first(&mut description, &images[0]);
     description.scale = slices[0].scale.filter(|_| have_same_scale(&slices));
@@ -148,29 +148,29 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     description.dtype = dtype;
     let file_size = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     description.file_bytes = Some(images.iter().map(file_size).sum());
-    let (clipping_reported, is_strict) = Default::default();
-    let slices = SeriesSlices { images, slices, dtype, clipping_reported, is_strict };
+    let (cache, clipping_reported, is_strict) = Default::default();
+    let slices = SeriesSlices { images, slices, dtype, cache, clipping_reported, is_strict };
     Ok(OpenedVolume::from_slices(description, Arc::new(slices)))
 }
 
-/// Opens all `files`. Returns those with pixels, and the names of those without.
-fn open_images(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
-    let opened =
-        files.iter().par_map(|path| Image::open(path).map_err(|error| unreadable(path, error)));
-    let (mut images, mut without_pixels) = (Vec::new(), Vec::new());
+/// Opens all `files`. Returns those with pixels, those that cannot be read, and the names of those without pixels.
+fn open_images(files: &[PathBuf]) -> (Vec<Image>, Vec<Refusal>, Vec<PathBuf>) {
+    let opened = files.iter().par_map(|path| Image::open(path));
+    let (mut images, mut refused, mut without_pixels) = Default::default();
     for (path, image) in files.iter().zip(opened) {
-        match image? {
-            Some(image) => images.push(image),
-            None => without_pixels.push(path.clone()),
+        match image {
+            Ok(Some(image)) => Vec::push(&mut images, image),
+            Ok(None) => Vec::push(&mut without_pixels, path.clone()),
+            Err(refusal) => Vec::push(&mut refused, refusal),
         }
     }
-    Ok((images, without_pixels))
+    (images, refused, without_pixels)
 }
 
 /// Describes a series as far as its first image does.
 fn describe_first(description: &mut Description, first: &Image) {
     description.endian = first.data.syntax.endian;
-    if first.format.samples == 3 {
+    if first.stored.samples == 3 || first.stored.palette.is_some() {
         description.losses.push("colours converted to grey, (r + g + b) / 3 as in ImageJ".into());
     }
     if first.data.top.has(attributes::LUT) {
@@ -180,7 +180,15 @@ fn describe_first(description: &mut Description, first: &Image) {
         let warning = "MONOCHROME1 (the minimum is white): values are inverted, as by ITK";
         description.warnings.push(warning.into());
     }
-    description.metadata = metadata(first);
+    if let Some(mosaic) = first.mosaic.filter(|mosaic| mosaic.is_assumed) {
+        let count = mosaic.count;
+        let warning = format!(
+            "number of tiles of a mosaic is missing; assuming {count}, the last of which may be empty"
+        );
+        description.warnings.push(warning);
+    }
+    let segments = take(&mut description.metadata);
+    description.metadata = [metadata(first), segments].concat();
 }
 
 /// Whether all slices have the same slope and intercept.

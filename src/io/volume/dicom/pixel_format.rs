@@ -3,9 +3,10 @@
 use super::{
     attributes::{
         ALLOCATED, Attributes, COLUMNS, F32_PIXELS, F64_PIXELS, HIGH_BIT, LARGEST, PADDING,
-        PHOTOMETRIC, PIXELS, PLANAR, ROWS, SAMPLES, SIGNED, SMALLEST, STORED, Tag,
+        PHOTOMETRIC, PIXELS, PLANAR, ROWS, SAMPLES, SEGMENTATION, SIGNED, SMALLEST, STORED, Tag,
     },
     dataset::Pixels,
+    palette,
 };
 use crate::{
     data::dtype::Dtype,
@@ -21,6 +22,8 @@ pub struct PixelFormat {
     pub samples: usize,
     /// Whether the samples of a colour are stored as three planes (Planar Configuration, 0028,0006).
     pub planar: bool,
+    /// Bits of the colours of a palette, of which the samples are indices.
+    pub palette: Option<u32>,
     /// Whether colours are stored as luminance and chroma, YCbCr.
     pub ybr: bool,
     /// Whether two pixels of a row share their chroma, stored as Y, Y, Cb, Cr. JPEG decoders undo that themselves.
@@ -63,11 +66,14 @@ impl PixelFormat {
             if (stored - 1..allocated).contains(&high_bit) { high_bit } else { stored - 1 };
         let photometric = top.text(PHOTOMETRIC).unwrap_or("MONOCHROME2");
         let samples = number(SAMPLES).unwrap_or(1.0);
+        // The palette of a segmentation colours the numbers of its segments.
+        let has_palette = photometric == "PALETTE COLOR" && !top.has(SEGMENTATION);
+        let palette = has_palette.then(|| palette::bits(top)).transpose()?;
         let (samples, ybr) = match (photometric, samples) {
-            ("MONOCHROME1" | "MONOCHROME2", 1.0) => (1, false),
-            ("RGB", 3.0) => (3, false),
-            // Decoders of JPEG and JPEG 2000 return RGB.
-            ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
+            ("MONOCHROME1" | "MONOCHROME2" | "PALETTE COLOR", 1.0) => (1, false),
+            // Decoders of JPEG 2000 undo the transforms of colours that are its own.
+            ("RGB" | "YBR_ICT" | "YBR_RCT", 3.0) => (3, false),
+            ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420", 3.0) => (3, true),
             (other, samples) => {
                 return Err(format!(
                     "{} with {samples} samples per pixel is not supported",
@@ -76,8 +82,8 @@ impl PixelFormat {
                 .into());
             }
         };
-        if samples == 3 && allocated != 8 {
-            return Err(format!("colours of {allocated} bits are not supported").into());
+        if (samples == 3 || has_palette) && allocated == 1 {
+            return Err("colours of 1 bit are not supported".into());
         }
         if float && samples != 1 {
             return Err("colours as floats are not supported".into());
@@ -87,6 +93,7 @@ impl PixelFormat {
             rows: side(ROWS, "rows")?,
             samples,
             planar: number(PLANAR) == Some(1.0),
+            palette,
             ybr,
             pairs: ybr && photometric == "YBR_FULL_422",
             inverted: photometric == "MONOCHROME1",
@@ -152,7 +159,23 @@ impl PixelFormat {
     /// The properties that must be equal in all slices of a volume; the others are set to fixed values.
     pub fn comparable(&self) -> Self {
         // Significant bits may differ: each file's samples are reduced to numbers by its own.
-        Self { planar: false, ybr: false, pairs: false, stored: 1, high_bit: 0, ..*self }
+        Self { stored: 1, high_bit: 0, ..*self }
+    }
+
+    /// The format of slices, `side` of which lie in each row and column of a frame: grey, made of colours.
+    pub fn of_slices(&self, side: usize) -> Self {
+        let (columns, rows) = (self.columns / side, self.rows / side);
+        let grey = Self { columns, rows, samples: 1, palette: None, ..*self };
+        let grey = Self { planar: false, ybr: false, pairs: false, ..grey };
+        match self.palette {
+            Some(bits) => grey.with_bits(bits),
+            None => grey,
+        }
+    }
+
+    /// The same format with unsigned samples that have `bits` bits, all significant.
+    pub fn with_bits(&self, bits: u32) -> Self {
+        Self { allocated: bits, stored: bits, high_bit: bits - 1, signed: false, ..*self }
     }
 
     /// The type of rescaled values: that of the stored samples if it holds all values, else the first of a list that

@@ -1,13 +1,20 @@
-//! The pixels of DICOM frames (PS3.5, chapter 8 and annexes A and G): decompressed (RLE, JPEG), reduced to their
-//! significant bits, and rescaled to values.
+//! The pixels of DICOM frames (PS3.5, chapter 8 and annexes A and G): decompressed, reduced to their significant bits,
+//! and rescaled to values.
 
-use std::{io::Read, ops::Range};
+use std::{
+    io::Read,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{
-    dataset::{Compression, Input},
+    dataset::{self, Input},
+    decode,
     frames::Frames,
     image::Image,
+    palette,
     pixel_format::PixelFormat,
+    syntax::Compression,
 };
 use crate::{
     data::dtype::Dtype,
@@ -15,35 +22,99 @@ use crate::{
         convert::rescale,
         header::{BoxError, Endian, Scale},
     },
-    jpeg::{ColourModel, ColourSource, Container, JpegFile, Process},
-    util::{
-        error::{self, Error},
-        memory,
-    },
+    util::memory,
 };
 
-/// Reads frame `number` as values of type `to`, in the machine's byte order. Returns whether none was clipped to the
-/// range of `to`, as happens if the range that the file states is wrong.
+/// A frame in grey: its samples in the machine's byte order, and their format.
+type Frame = (Vec<u8>, PixelFormat);
+
+/// The mosaic that was read last, with the numbers of its image and frame: its slices are read one after the other.
+#[derive(Debug, Default)]
+pub struct MosaicCache(Mutex<Option<((usize, usize), Arc<Frame>)>>);
+
+impl MosaicCache {
+    fn frame(&self, key: (usize, usize), image: &Image) -> Result<Arc<Frame>, BoxError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some((known, frame)) if *known == key => Ok(frame.clone()),
+            _ => {
+                // Frees the memory of the frame before.
+                *known = None;
+                let frame = Arc::new(read_frame(image, key.1)?);
+                *known = Some((key, frame.clone()));
+                Ok(frame)
+            }
+        }
+    }
+}
+
+/// Reads a slice of image number `index` as values of type `to`, in the machine's byte order. Returns whether none was
+/// clipped to the range of `to`, as happens if the range that the file states is wrong.
 ///
 /// # Errors
 /// When the frame cannot be read or is damaged.
 pub fn read(
-    image: &Image,
-    number: usize,
+    (image, index): (&Image, usize),
+    slice: usize,
     (scale, to): (Option<Scale>, Dtype),
+    cache: &MosaicCache,
     values: &mut [u8],
 ) -> Result<bool, BoxError> {
-    let (mut stored, format) = match &image.frames {
+    let (frame, tile) = image.location(slice);
+    let Some(mosaic) = &image.mosaic else {
+        let (samples, format) = read_frame(image, frame)?;
+        return Ok(convert(&samples, &format, scale, to, values));
+    };
+    let frame = cache.frame((index, frame), image)?;
+    let (samples, format) = &*frame;
+    let size = format.allocated as usize / 8;
+    let mut own = memory::zeros(values.len() / to.size() * size)?;
+    mosaic.copy(tile, format.columns, size, samples, &mut own);
+    Ok(convert(&own, format, scale, to, values))
+}
+
+/// Bytes of memory that reading a slice takes in addition to its samples.
+pub fn scratch(image: &Image) -> u64 {
+    let (samples, bytes) = (image.stored.count() as u64, image.stored.frame_bytes() as u64);
+    let palette = if image.stored.palette.is_some() { 4 * samples + (2 << 20) } else { 0 };
+    let decoder = match image.data.syntax.compression {
+        #[cfg(feature = "jpeg2000")]
+        Compression::Jpeg2000 => 12 * samples,
+        Compression::JpegLs => 2 * samples,
+        _ => bytes,
+    };
+    2 * bytes + palette + decoder
+}
+
+/// Reads a frame, and makes grey of colours.
+fn read_frame(image: &Image, number: usize) -> Result<Frame, BoxError> {
+    let (stored, format) = match &image.frames {
         Frames::Plain { at, pairs } => read_plain(image, number, *at, *pairs)?,
-        Frames::Compressed(_) if image.format.allocated < 8 => {
-            return Err("compression of single bits is not supported".into());
-        }
         Frames::Compressed(frames) => read_compressed(image, &frames[number])?,
     };
-    if format.samples == 3 {
-        stored = grey(&stored, &format)?;
+    match format.palette {
+        Some(bits) => Ok((look_up(image, &stored, &format)?, format.with_bits(bits))),
+        None if format.samples == 3 => Ok((grey(&stored, &format)?, format)),
+        None => Ok((stored, format)),
     }
-    Ok(convert(&stored, &format, scale, to, values))
+}
+
+/// The grey of the colours of a palette at the indices `stored`.
+fn look_up(image: &Image, stored: &[u8], format: &PixelFormat) -> Result<Vec<u8>, BoxError> {
+    let data = dataset::read(&image.path)?;
+    let (table, first) = palette::grey(&data.top, image.data.syntax.endian)?;
+    let mut indices = memory::zeros::<i32>(format.count())?;
+    convert(stored, format, None, Dtype::I32, bytemuck::cast_slice_mut(&mut indices));
+    let color =
+        |&index: &i32| table[(i64::from(index) - first).clamp(0, table.len() as i64 - 1) as usize];
+    if format.palette == Some(8) {
+        return Ok(indices.iter().map(|index| color(index) as u8).collect());
+    }
+    let mut values = memory::zeros(2 * indices.len())?;
+    for (value, index) in values.as_chunks_mut().0.iter_mut().zip(&indices) {
+        *value = color(index).to_ne_bytes();
+    }
+    Ok(values)
 }
 
 /// Reads an uncompressed frame. Returns its samples in the machine's byte order, and their format.
@@ -53,10 +124,9 @@ fn read_plain(
     at: u64,
     pairs: bool,
 ) -> Result<(Vec<u8>, PixelFormat), BoxError> {
-    let format = image.format;
+    let format = image.stored;
     if format.allocated == 1 {
-        let stored = read_bits(image, number, at)?;
-        return Ok((stored, PixelFormat { allocated: 8, stored: 8, high_bit: 7, ..format }));
+        return Ok((read_bits(image, number, at)?, format.with_bits(8)));
     }
     let len = if pairs { format.subsampled_count() } else { format.frame_bytes() };
     let first = number as u64 * len as u64;
@@ -80,14 +150,19 @@ fn read_plain(
 /// Reads a frame of single bits as one byte each. Frames follow each other without padding, and the first pixel is the
 /// lowest bit.
 fn read_bits(image: &Image, number: usize, at: u64) -> Result<Vec<u8>, BoxError> {
-    let count = image.format.count();
+    let count = image.stored.count();
     let first = number as u64 * count as u64;
     let last = first + count as u64;
     let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
     image.read_at(at + first / 8, &mut packed)?;
+    unpack_bits(&packed, (first % 8) as usize, count)
+}
+
+/// Unpacks `count` single bits from bit `first` on, the lowest bit of a byte first.
+fn unpack_bits(packed: &[u8], first: usize, count: usize) -> Result<Vec<u8>, BoxError> {
     let mut bits = memory::zeros(count)?;
     for (i, value) in bits.iter_mut().enumerate() {
-        let bit = (first % 8) as usize + i;
+        let bit = first + i;
         *value = packed[bit / 8] >> (bit % 8) & 1;
     }
     Ok(bits)
@@ -118,99 +193,18 @@ fn read_compressed(
         packed.try_reserve(bytes as usize)?;
         input.take(bytes).read_to_end(&mut packed)?;
     }
-    let mut format = image.format;
+    let mut format = image.stored;
+    if format.allocated == 1 {
+        if syntax.compression != Compression::Deflate {
+            return Err("compression of single bits is not supported".into());
+        }
+        let mut bits = memory::zeros::<u8>(format.frame_bytes())?;
+        decode::inflate(&packed, &mut bits)?;
+        return Ok((unpack_bits(&bits, 0, format.count())?, format.with_bits(8)));
+    }
     let mut stored = memory::zeros::<u8>(format.frame_bytes())?;
-    match syntax.compression {
-        Compression::Rle => {
-            decode_rle(&packed, &format, &mut stored)?;
-            // Decoding interleaved the planes.
-            format.planar = false;
-        }
-        Compression::Jpeg | Compression::JpegOf12Bits | Compression::JpegLossless => {
-            memory::catch(|| decode_jpeg(&packed, &mut format, &mut stored))?;
-        }
-        #[cfg(feature = "jpeg2000")]
-        Compression::Jpeg2000 => {
-            super::jpeg2000::decode(&packed, &format, &mut stored)?;
-            (format.planar, format.ybr) = (false, false);
-        }
-        Compression::None => unreachable!("compressed"),
-    }
+    decode::decode(&packed, syntax.compression, &mut format, &mut stored)?;
     Ok((stored, format))
-}
-
-/// Decodes RLE (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.
-fn decode_rle(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
-    let bytes = format.allocated as usize / 8;
-    let pixel = bytes * format.samples;
-    let header = packed.get(..64).ok_or("RLE data end within their header")?;
-    let word =
-        |i: usize| u32::from_le_bytes(header[4 * i..][..4].try_into().expect("four")) as usize;
-    if word(0) != pixel || pixel > 15 {
-        return Err(format!("{} segments of RLE data; expected {pixel}", word(0)).into());
-    }
-    for segment in 0..pixel {
-        // Byte of the little-endian pixel that this segment fills.
-        let byte = segment / bytes * bytes + (bytes - 1 - segment % bytes);
-        let mut input =
-            packed.get(word(segment + 1)..).ok_or("invalid offset of a segment of RLE data")?;
-        let mut out = stored.iter_mut().skip(byte).step_by(pixel);
-        let short = "RLE data end early";
-        while out.len() > 0 {
-            let (&control, rest) = input.split_first().ok_or(short)?;
-            input = rest;
-            match control {
-                0..128 => {
-                    let count = usize::from(control) + 1;
-                    let count = count.min(out.len());
-                    let (literal, rest) = input.split_at_checked(count).ok_or(short)?;
-                    input = rest;
-                    literal.iter().zip(&mut out).for_each(|(&byte, out)| *out = byte);
-                }
-                128 => {}
-                _ => {
-                    let (&byte, rest) = input.split_first().ok_or(short)?;
-                    input = rest;
-                    out.by_ref().take(257 - usize::from(control)).for_each(|out| *out = byte);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Decodes a JPEG picture. A byte of padding may follow it.
-fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> error::Result<()> {
-    let colour = match format.samples == 3 && !format.ybr {
-        true => ColourSource::Fallback(ColourModel::Rgb),
-        false => ColourSource::FromFile,
-    };
-    let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
-    let ([width, height], count) = (file.frame.size, file.frame.components.len());
-    let refused = |message: String| Err(Error::bad_input(message));
-    if [width, height, count] != [format.columns, format.rows, format.samples] {
-        return refused(format!(
-            "JPEG picture of {width}x{height} pixels of {count} samples; expected {}x{} of {}",
-            format.columns, format.rows, format.samples
-        ));
-    }
-    if file.precision > format.allocated || format.allocated > 16 {
-        let (found, expected) = (file.precision, format.allocated.min(16));
-        return refused(format!("JPEG picture of {found} bits per sample; expected {expected}"));
-    }
-    format.planar = false;
-    if format.allocated == 8 && file.process != Process::Lossless {
-        let (samples, damage) = file.decode(1)?;
-        stored.copy_from_slice(&samples);
-        format.ybr = false;
-        return damage.map_or(Ok(()), |damage| refused(damage.to_string()));
-    }
-    let samples = file.decode_16_bits()?;
-    match format.allocated {
-        8 => stored.iter_mut().zip(&samples).for_each(|(to, &sample)| *to = sample as u8),
-        _ => stored.copy_from_slice(bytemuck::cast_slice(&samples)),
-    }
-    Ok(())
 }
 
 /// Expands Y, Y, Cb, Cr of two pixels to Y, Cb, Cr of each (YBR_FULL_422; PS3.3, C.7.6.3.1.2).
@@ -222,25 +216,35 @@ fn expand_chroma(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     Ok(pixels)
 }
 
+/// The mean of red, green and blue, in samples of the same size.
 fn grey(stored: &[u8], format: &PixelFormat) -> Result<Vec<u8>, BoxError> {
     let pixels = format.rows * format.columns;
-    let mut grey = memory::zeros(pixels)?;
-    for (i, grey) in grey.iter_mut().enumerate() {
+    let size = format.allocated as usize / 8;
+    let mut grey = memory::zeros(pixels * size)?;
+    let number = |i: usize| {
+        let mut bytes = [0; 4];
+        bytes[..size].copy_from_slice(&stored[i * size..][..size]);
+        f64::from(u32::from_le_bytes(bytes))
+    };
+    let max = 2f64.powi(format.stored as i32) - 1.0;
+    let half = ((max + 1.0) / 2.0).floor();
+    for (i, grey) in grey.chunks_exact_mut(size).enumerate() {
         let [r, g, b] = match format.planar {
-            true => [stored[i], stored[pixels + i], stored[2 * pixels + i]],
-            false => [stored[3 * i], stored[3 * i + 1], stored[3 * i + 2]],
+            true => [i, pixels + i, 2 * pixels + i],
+            false => [3 * i, 3 * i + 1, 3 * i + 2],
         }
-        .map(f64::from);
+        .map(number);
         let [r, g, b] = match format.ybr {
             // PS3.3, C.7.6.3.1.2.
             true => {
-                let (y, b, r) = (r, g - 128.0, b - 128.0);
+                let (y, b, r) = (r, g - half, b - half);
                 [y + 1.402 * r, y - 0.3441 * b - 0.7141 * r, y + 1.772 * b]
-                    .map(|v| v.round().clamp(0.0, 255.0))
+                    .map(|v| v.round().clamp(0.0, max))
             }
             false => [r, g, b],
         };
-        *grey = ((r + g + b) / 3.0).round() as u8;
+        let mean = ((r + g + b) / 3.0).round() as u32;
+        grey.copy_from_slice(&mean.to_le_bytes()[..size]);
     }
     Ok(grey)
 }

@@ -50,12 +50,7 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
         if !is_hidden && file.is_file() {
             files.push(file);
         }
-        match files.len() {
-            0..=MAX_FILES => Ok(()),
-            _ => Err(Error::bad_input(format_args!(
-                "{source}: more files than the maximum of {MAX_FILES}"
-            ))),
-        }
+        check_count(source, files.len())
     };
     if is_pattern(path) {
         let pattern = path.to_str().unwrap_or_default();
@@ -75,6 +70,37 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort_by(|a, b| natural(a, b));
     Ok(files)
+}
+
+/// Adds to `files` all files in the folders below the folder `path` that fit, without Zarr stores.
+pub fn add_nested(
+    source: &Source,
+    path: &Path,
+    fits: fn(&Path) -> bool,
+    files: &mut Vec<PathBuf>,
+) -> Result<()> {
+    const MAX_DEPTH: usize = 16;
+    let mut folders = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        if depth > 0 {
+            files.extend(self::files(source, &folder)?.into_iter().filter(|file| fits(file)));
+            check_count(source, files.len())?;
+        }
+        if depth < MAX_DEPTH {
+            let inner = folders_in(&folder).into_iter().rev().filter(|folder| !is_store(folder));
+            folders.extend(inner.map(|folder| (folder, depth + 1)));
+        }
+    }
+    Ok(())
+}
+
+fn check_count(source: &Source, count: usize) -> Result<()> {
+    match count {
+        0..=MAX_FILES => Ok(()),
+        _ => Err(Error::bad_input(format_args!(
+            "{source}: more files than the maximum of {MAX_FILES}"
+        ))),
+    }
 }
 
 /// The folders in the folder `path` in natural order, without hidden ones and symbolic links, which may lead in a circle.
