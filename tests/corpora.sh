@@ -3,7 +3,9 @@
 # them broken on purpose.
 #
 #   tests/corpora.sh [--fetch FOLDER] [--program PATH] [--jobs N] [FOLDER]
+#   tests/corpora.sh --peers FOLDER [--program PATH]
 #
+# --peers FOLDER compares pixels and world coordinates of the test files of libraries with these: see corpora_peers.py.
 # --fetch FOLDER brings the packages there through apt, from the archives that this machine's apt already
 # uses, without touching apt's own state (Debian and Ubuntu; needs apt-get and python3).
 # A run fails when the program panics, dies of a signal, runs into the time limit, exits with a code that
@@ -19,9 +21,11 @@ folder=/tmp/gpuproc-corpora
 program=target/release/gpuproc
 jobs=2
 fetch=
+peers=
 while [ $# -gt 0 ]; do
     case $1 in
     --fetch) fetch=1 folder=$2 && shift 2 ;;
+    --peers) peers=1 folder=$2 && shift 2 ;;
     --program) program=$2 && shift 2 ;;
     --jobs) jobs=$2 && shift 2 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit ;;
@@ -66,6 +70,10 @@ fetch_packages() {
         done
 }
 
+if [ -n "$peers" ]; then
+    mkdir -p "$folder"
+    exec python3 tests/corpora_peers.py "$folder" "$(realpath "$program")"
+fi
 if [ -n "$fetch" ]; then fetch_packages; fi
 exec python3 - "$folder" "$program" "$jobs" <<'PYTHON'
 import os, resource, shutil, signal, subprocess, sys, tempfile, time
