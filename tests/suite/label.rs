@@ -170,6 +170,32 @@ fn many_components_have_32_bits() {
     }
 }
 
+/// The last number that fits into 16 bits, and the first one that does not.
+#[test]
+fn labels_have_16_bits_as_long_as_these_suffice() {
+    for (count, dtype) in [(65_535, Dtype::U16), (65_536, Dtype::U32)] {
+        let mut samples = vec![0u8; 512 * 512];
+        let dots = (0..count).map(|at| at / 256 * 1024 + at % 256 * 2);
+        dots.for_each(|at: usize| samples[at] = 1);
+        let grid = grid([512, 512, 1], 1, samples.into());
+        let label = Label::new(Some(8), 2, false, 1).unwrap();
+        let found = assert_same_samples(&label, &grid);
+        assert_eq!(found.dtype(), dtype);
+        let largest = numbers(&found).into_iter().fold(0.0, f64::max);
+        assert_eq!(largest, f64::from(count as u32));
+        let folder = tempfile::tempdir().unwrap();
+        let file = [b"P5 512 512 255\n", grid.samples.as_bytes()].concat();
+        fs::write(folder.path().join("a.pgm"), file).unwrap();
+        works(folder.path(), "blur a.pgm a.tif --sigma 0");
+        // In memory, and in blocks of rows.
+        for line in ["label a.pgm o.pgm", "label a.tif o.png --max-memory 1M"] {
+            let (code, message) = run(folder.path(), line);
+            let expected = if dtype == Dtype::U16 { 0 } else { 2 };
+            assert_eq!(code, expected, "{count}, {line}: {message}");
+        }
+    }
+}
+
 #[test]
 fn colours_belong_together() {
     let dims = [40, 30, 1];

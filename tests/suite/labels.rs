@@ -8,7 +8,7 @@ use std::{
 
 use gpuproc::{
     data::{
-        grid::Grid,
+        grid::{Alpha, Grid},
         label_mesh::{LabelMesh, Quad, UNIT},
         samples::Samples,
     },
@@ -304,6 +304,30 @@ fn ply_stores_both_labels_of_each_face() {
     let label = counts.keys().next().unwrap();
     let name = format!("large-{}.ply", u64::from(*label) * ((1 << 53) + 1));
     assert_exists(folder.join(name));
+}
+
+/// Quads whose diagonals are equally long are cut from their first corner.
+#[test]
+fn equal_diagonals_start_at_the_first_corner() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut samples = vec![0u8; 27];
+    samples[13] = 1;
+    fs::write(folder.join("v_3x3x3_uint8.raw"), &samples).unwrap();
+    let volume =
+        Grid { dims: [3; 3], channels: 1, alpha: Alpha::None, samples: Samples::U8(samples) };
+    let mesh = SurfaceNets::new(0).cpu(&SurfaceNets::whole(volume)).unwrap();
+    let triangles = mesh.quads.iter().flat_map(|quad| {
+        assert!(quad.splits_from_first(&mesh.vertices), "{quad:?}");
+        let [a, b, c, d] = quad.vertices;
+        [[a, b, c], [a, c, d]]
+    });
+    let expected: Vec<[u32; 3]> = triangles.collect();
+    assert_eq!(expected.len(), 12);
+    works(folder, "mesh v_3x3x3_uint8.raw out.ply --labels --smooth 0");
+    let (_, faces) = read_ply(&fs::read(folder.join("out.ply")).unwrap());
+    let found: Vec<[u32; 3]> = faces.into_iter().map(|(triangle, _)| triangle).collect();
+    assert_eq!(found, expected);
 }
 
 /// If a file mirrors its volume, faces are reversed, so that they still point outwards.

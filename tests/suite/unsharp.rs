@@ -99,6 +99,22 @@ fn every_sample_type_equals_the_reference() {
     }
 }
 
+/// A difference that equals the threshold is not above it.
+#[test]
+fn differences_equal_to_the_threshold_are_ignored() {
+    let samples = vec![0f32, 0.0, 0.0, 100.0, 0.0, 0.0, 0.0];
+    let grid = Grid { dims: [7, 1, 1], channels: 1, alpha: Alpha::None, samples: samples.into() };
+    let sharpened = |threshold: f64| {
+        let unsharp = Unsharp { sigma: [1.0; 3], amount: 1.0, threshold };
+        numbers(&assert_same_samples(&unsharp, &grid))[2]
+    };
+    // The sample is 0, so that the result is the negative mean of its neighbours.
+    let difference = -sharpened(0.0);
+    assert!(difference > 20.0, "{difference}");
+    assert_eq!(sharpened(difference), 0.0);
+    assert_eq!(sharpened(f64::from((difference as f32).next_down())), -difference);
+}
+
 #[test]
 fn transparent_pixels_do_not_count() {
     let mut bytes = Noise(8).bytes(17 * 9 * 4);
