@@ -314,6 +314,7 @@ mod tests {
             events: Arc::new(Events::new(None)),
             progress: Progress::new(true),
             max_memory: LIMIT,
+            max_tables: u64::MAX,
             max_pixels: u64::MAX,
             strict: false,
             no_clobber: false,

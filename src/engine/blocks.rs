@@ -11,7 +11,8 @@ use std::{
 use crate::{
     data::{
         blocks::Span,
-        grid::{Alpha, Grid, Shape},
+        dtype::Dtype,
+        grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
     engine::session::Session,
@@ -30,6 +31,8 @@ pub struct BlockSource<'a> {
     pub name: String,
     /// Positions and channels.
     pub shape: Shape,
+    /// Type of the samples.
+    pub dtype: Dtype,
     /// Outermost axis: 1 for the rows of an image, 2 for the slices of a volume.
     pub axis: usize,
     /// Alpha channel of the input.
@@ -44,8 +47,8 @@ impl<'a> BlockSource<'a> {
         file: &VolumeFile,
         open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
     ) -> Self {
-        let shape = file.grid_type().shape;
-        Self { name: file.source().to_string(), shape, axis: 2, alpha: Alpha::None, open }
+        let GridType { shape, dtype } = file.grid_type();
+        Self { name: file.source().to_string(), shape, dtype, axis: 2, alpha: Alpha::None, open }
     }
 
     /// Number of rows or slices.

@@ -167,6 +167,9 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 
+/// Bytes of tables that the estimate of a small file need not cover.
+const MIN_TABLES: u64 = 4 << 20;
+
 struct Files<'a> {
     create_job: CreateJob<'a>,
     settings: Settings,
@@ -257,6 +260,12 @@ impl Work for Files<'_> {
     fn run(&self, job: &Job) -> Result<()> {
         let is_exact =
             || job.filter.is_exact_for_u8() && job.volume.is_none() && is_jpeg(&job.source);
-        self.process(job, &self.session.for_file(is_exact))
+        let mut session = self.session.for_file(is_exact);
+        if self.settings.is_batch {
+            // Other files have the rest of the memory.
+            let estimate = self.memory(job).unwrap_or(u64::MAX);
+            session.max_tables = (estimate / 4).max(MIN_TABLES);
+        }
+        self.process(job, &session)
     }
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     data::{
         blocks::{Span, Split},
+        dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
@@ -66,6 +67,8 @@ pub struct Prepared {
     chain: Chain,
     /// All steps.
     all: Vec<Arc<dyn Filter>>,
+    /// Bytes that steps hold since they are prepared.
+    tables: u64,
 }
 
 impl Prepared {
@@ -96,6 +99,11 @@ impl Prepared {
         }
     }
 
+    /// Type of the samples in memory.
+    fn held_type(&self) -> Option<Dtype> {
+        Some(self.held.as_ref()?.parts.first()?.dtype())
+    }
+
     /// Adds a step at the end.
     fn then(
         mut self,
@@ -110,6 +118,14 @@ impl Prepared {
         let held_bytes = self.held.as_ref().map_or(0, HeldGrid::bytes);
         let is_held = self.held.is_some() && self.chain.steps.is_empty();
         let before = self.chain.before.map(|before| before + self.chain.steps.len());
+        let input = GridType { shape: input, dtype: self.held_type().unwrap_or(source.dtype) };
+        let own = GridType { shape, ..self.chain.output(input)? };
+        let bytes = own.bytes();
+        let rest = division.spare.saturating_sub(held_bytes.saturating_add(self.tables));
+        let holds = !is_held && bytes <= rest;
+        let rest = if holds { rest - bytes } else { rest };
+        let bounded = step.within(session.workspace(rest)).map(Arc::from);
+        let step = bounded.as_ref().unwrap_or(step);
         let mut stored = Self::default();
         let mut pass = |consume: Consumer<'_>| {
             if stored.held.is_some() {
@@ -120,8 +136,7 @@ impl Prepared {
             let mut whole = HeldGrid { shape, alpha: source.alpha, parts: Vec::new() };
             let mut consume_and_hold = |grid: Grid| {
                 consume(&grid)?;
-                let bytes = GridType { shape, ..grid.grid_type() }.bytes();
-                if is_held || held_bytes.saturating_add(bytes) > division.spare {
+                if !holds {
                     return Ok(Some(grid.samples));
                 }
                 whole.alpha = grid.alpha;
@@ -143,9 +158,11 @@ impl Prepared {
             stored.held = Some(whole).filter(|whole| !whole.parts.is_empty());
             Ok(())
         };
+        let held_before = step.held_bytes(own);
         let prepared = step.prepared(&session.device, shape, &mut pass)?;
         let step = prepared.map_or_else(|| step.clone(), Arc::from);
         let reduced = step.reduced(&session.device, source.axis, &mut pass)?;
+        self.tables += step.held_bytes(own).saturating_sub(held_before);
         self.all.push(step.clone());
         if let Some(samples) = reduced {
             let result = GridType { shape, dtype: samples.dtype() };
@@ -182,11 +199,12 @@ impl Prepared {
             Ok(Box::new(GridReader { grid, axis, next, spare: None }))
         };
         let (name, &HeldGrid { shape, alpha, .. }) = (source.name.clone(), grid);
-        let held = BlockSource { name, shape, axis, alpha, open: &open };
+        let dtype = grid.parts[0].dtype();
+        let held = BlockSource { name, shape, dtype, axis, alpha, open: &open };
         let mut block = (division.block * held.length()).div_ceil(source.length().max(1));
         if division.block < source.length() {
             // The halo of these steps is smaller than that of all steps.
-            let input = GridType { shape, dtype: grid.parts[0].dtype() };
+            let input = GridType { shape, dtype };
             let types = [input, self.chain.output(input)?];
             let max = FilterCost::new(&self.chain, types, axis, (0, 1)).max_block();
             block = block.min(max as usize);

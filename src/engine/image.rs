@@ -186,6 +186,10 @@ fn filtered_by_one(
             let what = format_args!("an image of {width} x {height} pixels");
             return Err(session.exceeds_memory(what, needed));
         }
+        let used = grid.grid_type().bytes().saturating_mul(filter.copies());
+        let spare = session.max_memory.saturating_sub(used);
+        let bounded = filter.within(session.workspace(spare));
+        let filter = bounded.as_deref().unwrap_or(filter);
         let Grid { dims: [width, height, _], channels, samples, .. } =
             apply(filter, &session.device, &grid)?;
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
@@ -263,7 +267,8 @@ fn write_blocks(
         })?;
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
-    let source = BlockSource { name: job.source.to_string(), shape, axis: 1, alpha, open: &open };
+    let (name, dtype) = (job.source.to_string(), image.samples.dtype());
+    let source = BlockSource { name, shape, dtype, axis: 1, alpha, open: &open };
     let division = Division { own: 0..image.height, block, spare };
     let labelled = job.labelled(&source, &division, session)?;
     let job = labelled.as_ref().unwrap_or(job);

@@ -16,7 +16,7 @@ use super::{
     volume::{block, cost, filter_slices, identity, labelled, with_result},
 };
 use crate::{
-    data::shard::Shard,
+    data::{dtype::Dtype, grid::GridType, shard::Shard},
     engine::session::Session,
     io::{
         Sink, Source, UnfinishedFolder, already_exists, link_target, losses,
@@ -37,17 +37,26 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     check_store_path(path)?;
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
-    let labelled = labelled(job, &file, session)?;
-    let first = labelled.as_ref().unwrap_or(job);
-    let output = first.filter.output(file.grid_type())?;
-    let described = with_result(job, &file, output);
-    let mut pyramid =
-        Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)?;
+    let pyramid = |output: GridType| {
+        let described = with_result(job, &file, output);
+        Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)
+    };
+    let mut output = job.filter.output(file.grid_type())?;
+    let mut labelled = None;
+    if job.filter.makes_labels() {
+        // Labels may have 32 bits.
+        let held = pyramid(GridType { dtype: Dtype::U32, ..output })?.bytes(0);
+        labelled = self::labelled(job, &file, held, session)?;
+    }
+    if let Some((first, _)) = &labelled {
+        output = first.filter.output(file.grid_type())?;
+    }
+    let mut pyramid = pyramid(output)?;
     pyramid.are_labels |= job.filter.makes_labels();
     if let Some(lost) = pyramid.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }
-    let task = Task { job, first, layout, session, pyramid: &pyramid };
+    let task = Task { job, first: labelled.as_ref(), layout, session, pyramid: &pyramid };
     match shard {
         None => task.process_all(path),
         Some(shard) => task.process_shard(shard),
@@ -63,8 +72,8 @@ fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
 
 struct Task<'a> {
     job: &'a Job,
-    /// The same job, prepared for the first volume.
-    first: &'a Job,
+    /// The same job with its division, prepared for the first volume, if it makes labels.
+    first: Option<&'a (Job, Division)>,
     layout: &'a Layout,
     session: &'a Session,
     pyramid: &'a Pyramid,
@@ -125,8 +134,12 @@ impl Task<'_> {
         for number in 0..pyramid.volumes() {
             let file = &volume(job, layout, number)?;
             file.check(session.limits(1))?;
-            let labelled = if number == 0 { None } else { labelled(job, file, session)? };
-            let job = labelled.as_ref().unwrap_or(first);
+            let other = match number {
+                0 => None,
+                _ => labelled(job, file, pyramid.bytes(0), session)?,
+            };
+            let labelled = if number == 0 { first } else { other.as_ref() };
+            let job = labelled.map_or(job, |(job, _)| job);
             let dtype = job.filter.output(file.grid_type())?.dtype;
             if dtype.size() > pyramid.dtype.size() {
                 return Err(Error::bad_input(format_args!(
@@ -134,11 +147,16 @@ impl Task<'_> {
                     job.source
                 )));
             }
-            let (block, spare) =
-                block(job, &cost(job, file, pyramid.bytes(0))?, own.len(), session)?;
+            let division = match labelled {
+                Some((_, division)) => Division { own: own.clone(), ..division.clone() },
+                None => {
+                    let cost = cost(job, file, pyramid.bytes(0))?;
+                    let (block, spare) = block(job, &cost, own.len(), session)?;
+                    Division { own: own.clone(), block, spare }
+                }
+            };
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
-            let division = Division { own: own.clone(), block, spare };
             filter_slices(job, file, division, session, |_, samples| {
                 let wider = (dtype != pyramid.dtype).then(|| samples.converted(pyramid.dtype));
                 let samples = wider.transpose()?.unwrap_or(samples);

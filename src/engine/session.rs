@@ -9,10 +9,12 @@ use crate::{
         Limits, Sink, Source,
         file_roles::FileRoles,
         image::{Encoding, ImageFormat, ImageTarget},
+        temporary_file, temporary_folder,
     },
     util::{
         error::{Error, Result},
         memory,
+        spill::Workspace,
         timings::Timings,
     },
 };
@@ -30,6 +32,8 @@ pub struct Session {
     pub progress: Progress,
     /// Bytes that inputs and results may take.
     pub max_memory: u64,
+    /// Bytes that tables of a filter may take, in addition to its estimate: a share of the memory for a file of a batch.
+    pub max_tables: u64,
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,
     /// Whether losses are errors rather than warnings: a missing part of an input, or data that an output cannot hold.
@@ -117,5 +121,11 @@ impl Session {
     pub fn limits(&self, copies: u64) -> Limits {
         let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
         Limits { memory, copies, pixels, strict }
+    }
+
+    /// Memory for the tables of a filter, of the `spare` bytes that everything else leaves.
+    pub fn workspace(&self, spare: u64) -> Workspace {
+        let create_file = || temporary_file(&temporary_folder());
+        Workspace { bytes: spare.min(self.max_tables), create_file }
     }
 }

@@ -33,8 +33,8 @@ use crate::{
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
-    let labelled = labelled(job, &file, session)?;
-    let job = labelled.as_ref().unwrap_or(job);
+    let labelled = labelled(job, &file, 0, session)?;
+    let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
     let output = job.filter.output(file.grid_type())?;
     let endian = layout.endian.unwrap_or(Endian::Little);
     let described = with_result(job, &file, output);
@@ -46,25 +46,32 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
         losses::report(&job.sink, lost, session.strict)?;
     }
     match shard {
-        None => process_file(job, &file, (&target, output.shape.dims), session),
+        None => process_file(job, &file, (&target, output.shape.dims), division, session),
         Some(shard) => {
             let target = (&target, output.shape.dims);
-            process_shard(job, layout, &file, target, shard, session)
+            process_shard(job, layout, &file, target, (shard, division), session)
         }
     }
 }
 
-/// `job` with a filter that knows the type of its labels, if it makes labels of `file`.
+/// `job` with a filter that knows the type of its labels, if it makes labels of `file`, and the division for which it is
+/// prepared. The writer takes `held` bytes.
 ///
 /// # Errors
 /// Those of reading and of the filter.
-pub fn labelled(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<Job>> {
+pub fn labelled(
+    job: &Job,
+    file: &VolumeFile,
+    held: u64,
+    session: &Session,
+) -> Result<Option<(Job, Division)>> {
     if !job.filter.makes_labels() {
         return Ok(None);
     }
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    job.labelled(&source, &whole(job, file, source.length(), session)?, session)
+    let division = whole(job, file, (source.length(), held), session)?;
+    Ok(job.labelled(&source, &division, session)?.map(|job| (job, division)))
 }
 
 /// The description of `file`, with size and placement of the result `output`.
@@ -78,9 +85,13 @@ fn process_file(
     job: &Job,
     file: &VolumeFile,
     (target, dims): (&VolumeTarget<'_>, [usize; 3]),
+    division: Option<&Division>,
     session: &Session,
 ) -> Result<()> {
-    let division = whole(job, file, dims[2], session)?;
+    let division = match division {
+        Some(division) => Division { own: 0..dims[2], ..division.clone() },
+        None => whole(job, file, (dims[2], 0), session)?,
+    };
     let mut writer = target.create(dims, session.no_clobber)?;
     filter_slices(job, file, division, session, |_, samples| {
         session.timings.time("write", || writer.write(samples))
@@ -108,13 +119,16 @@ pub fn process_plane(
         )));
     }
     let target = session.image_target(&job.sink, format, encoding);
-    let labelled = labelled(job, &file, session)?;
-    let job = labelled.as_ref().unwrap_or(job);
+    let labelled = labelled(job, &file, 0, session)?;
+    let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
     let output = job.filter.output(file.grid_type())?;
     if job.filter.makes_labels() {
         target.check_labels(output.dtype)?;
     }
-    let division = whole(job, &file, dims[2], session)?;
+    let division = match division {
+        Some(division) => Division { own: 0..dims[2], ..division.clone() },
+        None => whole(job, &file, (dims[2], 0), session)?,
+    };
     let mut samples = Samples::zeros(output.dtype, 0)?;
     filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
     let [across, down] = [[1, 2], [0, 2], [0, 1]][axis];
@@ -130,9 +144,15 @@ pub fn process_plane(
     target.write(target.with_numbers(image, file.dtype)?)
 }
 
-/// The division of the whole result, of `length` slices, into blocks. Checks the limits of the input.
-fn whole(job: &Job, file: &VolumeFile, length: usize, session: &Session) -> Result<Division> {
-    let cost = cost(job, file, 0)?;
+/// The division of the whole result, of `length` slices, into blocks. The writer takes `held` bytes. Checks the limits of
+/// the input.
+fn whole(
+    job: &Job,
+    file: &VolumeFile,
+    (length, held): (usize, u64),
+    session: &Session,
+) -> Result<Division> {
+    let cost = cost(job, file, held)?;
     let fits = cost.whole() <= session.max_memory;
     // The first slices are needed again after the last one, and this input can be read only once.
     let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
@@ -155,7 +175,7 @@ fn process_shard(
     layout: &Layout,
     file: &VolumeFile,
     (target, dims): (&VolumeTarget<'_>, [usize; 3]),
-    shard: Shard,
+    (shard, division): (Shard, Option<&Division>),
     session: &Session,
 ) -> Result<()> {
     let identity = identity(job, layout, shard, session)?;
@@ -165,7 +185,13 @@ fn process_shard(
     file.check(session.limits(1))?;
     let [width, height, depth] = dims;
     let own = shard.range(depth);
-    let (block, spare) = block(job, &cost(job, file, 0)?, own.len(), session)?;
+    let division = match division {
+        Some(division) => Division { own, ..division.clone() },
+        None => {
+            let (block, spare) = block(job, &cost(job, file, 0)?, own.len(), session)?;
+            Division { own, block, spare }
+        }
+    };
     let stored = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
     let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
@@ -176,7 +202,6 @@ fn process_shard(
     if shard.index() == 0 {
         output.write_at(&header, 0)?;
     }
-    let division = Division { own, block, spare };
     filter_slices(job, file, division, session, |first, samples| {
         let samples = target.stored(samples)?;
         let offset = header.len() as u64 + stored * first as u64;

@@ -15,7 +15,10 @@ use crate::{
     gpu::{Batch, Buffer, Context},
     jpeg::{Frame, SparseCoefficients},
     kernels::jpeg::JpegOutput,
-    util::error::{Error, Result},
+    util::{
+        error::{Error, Result},
+        spill::Workspace,
+    },
 };
 
 /// Calls its argument with each block of the input in turn, perhaps on another thread: one pass over all samples.
@@ -164,6 +167,12 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// is [prepared](Filter::prepared).
     fn makes_labels(&self) -> bool {
         false
+    }
+
+    /// The same filter, whose tables take at most `workspace` of memory, if their size depends on the samples of the
+    /// input: the memory that [`Filter::working_bytes`] and [`Filter::copies`] do not count.
+    fn within(&self, _workspace: Workspace) -> Option<Box<dyn Filter>> {
+        None
     }
 
     /// The filter for one input of size `shape`, if it depends on all samples of the input; `pass` reads them.

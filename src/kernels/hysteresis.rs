@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     filter::{Block, Filter, Pass},
     histogram::Luma,
-    label::{Components, Labels, Reach, Rule, Slices},
+    label::{Components, Labels, Reach, Rule, Slices, whole_bytes},
     pointwise::combined,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    util::error::Result,
+    util::{error::Result, spill::Workspace},
 };
 
 /// Makes a mask of the components of samples above `low` that have a sample above `high`, as scikit-image's
@@ -26,14 +26,18 @@ use crate::{
 pub struct Hysteresis {
     low: f64,
     high: f64,
+    workspace: Workspace,
     /// The components, if the filter is prepared for an input.
     labels: Option<Arc<Labels>>,
 }
 
+/// What a component of the mask is. Each sample above the high threshold has the weight 2.
+const RULE: Rule = Rule { reach: Reach(1), is_equal: false, min_weight: 2 };
+
 impl Hysteresis {
     /// A mask by these thresholds.
     pub fn new([low, high]: [f64; 2]) -> Self {
-        Self { low, high, labels: None }
+        Self { low, high, workspace: Workspace::UNLIMITED, labels: None }
     }
 
     /// The number of thresholds that each sample exceeds. Colours are compared by their luminance.
@@ -46,16 +50,19 @@ impl Hysteresis {
 
     /// The components of an input of size `shape`. A component that is too light has no sample above the high threshold.
     fn labels(&self, shape: Shape, pass: Pass<'_>) -> Result<Labels> {
-        let rule = Rule { reach: Reach(1), is_equal: false, min_weight: 2 };
-        let mut components = Components::new(rule, Slices::of(shape.dims));
+        let mut components = Components::new(RULE, Slices::of(shape.dims), self.workspace);
         pass(&mut |grid| {
+            if grid.shape() == shape {
+                let more = whole_bytes(self, grid.grid_type());
+                components.limit_bands(self.workspace.bytes.saturating_add(more));
+            }
             let classes = self.classes(grid)?;
             components.add(&classes, &|samples| {
                 let high = classes.as_bytes()[samples].iter().filter(|&&class| class == 2);
                 2 * high.count() as u64
             })
         })?;
-        Ok(components.finish())
+        components.finish()
     }
 }
 
@@ -77,12 +84,18 @@ impl Filter for Hysteresis {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Classes, half a run and half a provisional number for each sample at most, and labels.
-        2 * input.dtype.size() as u64 + 32
+        let width = input.shape.dims[0].max(1);
+        let runs = RULE.max_row_bytes(width).div_ceil(width as u64);
+        // Classes, runs with what their vectors reserve, and the mask.
+        2 * input.dtype.size() as u64 + runs + runs / 4 + 2
     }
 
     fn copies(&self) -> u64 {
         10
+    }
+
+    fn within(&self, workspace: Workspace) -> Option<Box<dyn Filter>> {
+        Some(Box::new(Self { workspace, ..self.clone() }))
     }
 
     fn prepared(
@@ -92,7 +105,7 @@ impl Filter for Hysteresis {
         pass: Pass<'_>,
     ) -> Result<Option<Box<dyn Filter>>> {
         let labels = Some(Arc::new(self.labels(shape, pass)?));
-        Ok(Some(Box::new(Self { labels, ..*self })))
+        Ok(Some(Box::new(Self { labels, ..self.clone() })))
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
@@ -114,7 +127,6 @@ impl Filter for Hysteresis {
                 &whole
             }
         };
-        let numbers = labels.fill(&self.classes(input)?, block.input.start)?;
-        combined(Dtype::U8, [&numbers], |[number]| if number > 0.0 { 255.0 } else { 0.0 })
+        labels.mask(&self.classes(input)?, block.input.start)
     }
 }

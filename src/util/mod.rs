@@ -9,6 +9,7 @@
 //! | `program` | the command line, and how the program is started again |
 //! | `cache` | prefetching, and stores that bypass the caches |
 //! | `simd` | the SIMD level of the processor |
+//! | `spill` | tables that move to a temporary file when they exceed a limit |
 //! | `timings` | how long each stage of a job takes |
 
 pub(crate) mod cache;
@@ -18,6 +19,7 @@ pub mod parallel;
 #[cfg(feature = "files")]
 pub(crate) mod program;
 pub mod simd;
+pub mod spill;
 #[cfg(feature = "cli")]
 pub(crate) mod threads;
 pub mod timings;

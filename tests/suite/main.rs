@@ -54,6 +54,7 @@ mod jxl;
 mod jxl_reading;
 mod label;
 mod label_outputs;
+mod label_memory;
 mod label_reference;
 mod labels;
 mod library;

@@ -5,10 +5,20 @@ use crate::util::{
     memory,
 };
 
+/// Parent of the trees that are background.
+pub const BACKGROUND: u32 = u32::MAX;
+
 /// Provisional numbers of components, in raster order of their first samples. Numbers of the same component are joined
 /// to a tree, whose root is its smallest number.
 #[derive(Debug, Default)]
 pub struct Forest(Vec<u32>);
+
+impl From<Vec<u32>> for Forest {
+    /// The trees of these parents, each of which is at most its child.
+    fn from(parents: Vec<u32>) -> Self {
+        Self(parents)
+    }
+}
 
 impl Forest {
     /// Number of provisional numbers.
@@ -28,11 +38,7 @@ impl Forest {
     /// # Errors
     /// If there would be 2^32 of them, or there is not enough memory.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
-        if self.0.len() + more > u32::MAX as usize {
-            return Err(Error::bad_input(
-                "the input has too many components: their provisional numbers exceed 32 bits",
-            ));
-        }
+        check_count(self.0.len() + more)?;
         memory::reserve(&mut self.0, more)
     }
 
@@ -66,29 +72,30 @@ impl Forest {
         self.0[a.max(b) as usize] = a.min(b);
     }
 
-    /// The final number of each provisional number, and how many there are: trees are numbered from 1 in the order of
-    /// their roots. Trees of which the sum of `weights` is less than `min` get 0.
-    pub fn into_labels(self, mut weights: Vec<u64>, min: u64) -> (Vec<u32>, u32) {
-        let mut labels = self.0;
+    /// The root of each number, or [`BACKGROUND`] in the trees whose roots are among `background`.
+    pub fn into_roots(self, background: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut roots = self.0;
+        background.for_each(|root| roots[root as usize] = BACKGROUND);
         // A parent is smaller than its children.
-        for number in (0..weights.len()).rev() {
-            let parent = labels[number] as usize;
-            if parent != number {
-                weights[parent] += weights[number];
+        for number in 0..roots.len() {
+            let parent = roots[number];
+            if parent != BACKGROUND {
+                roots[number] = roots[parent as usize];
             }
         }
-        let mut count = 0;
-        for number in 0..labels.len() {
-            let parent = labels[number] as usize;
-            labels[number] = match parent == number {
-                false => labels[parent],
-                true if weights.get(number).is_some_and(|&weight| weight < min) => 0,
-                true => {
-                    count += 1;
-                    count
-                }
-            };
-        }
-        (labels, count)
+        roots
     }
+}
+
+/// Refuses `count` provisional numbers that exceed 32 bits.
+///
+/// # Errors
+/// If there are 2^32 - 1 of them or more.
+pub fn check_count(count: usize) -> Result<()> {
+    if count < u32::MAX as usize {
+        return Ok(());
+    }
+    Err(Error::bad_input(
+        "the input has too many components: their provisional numbers exceed 32 bits",
+    ))
 }

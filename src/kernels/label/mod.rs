@@ -5,6 +5,7 @@
 //! | `forest` | union-find of provisional numbers |
 //! | `runs` | runs of samples in rows, and which of them touch |
 //! | `components` | the two passes over a grid that is read block by block |
+//! | `tables` | the trees of provisional numbers, on disk if they do not fit into memory |
 //! | `gpu` | union-find of samples |
 //! | `regions` | measurements of components |
 
@@ -13,15 +14,21 @@ mod forest;
 mod gpu;
 mod regions;
 mod runs;
+mod tables;
 
-use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    ops::Range,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde_json::{Value, json};
 
 pub use self::{
     components::{Components, Labels, Rule, Weigh},
     gpu::variants,
-    regions::{Region, add_labels},
+    regions::{Region, Regions},
     runs::{Reach, Slices},
 };
 use super::filter::{Block, Filter, Pass};
@@ -37,6 +44,7 @@ use crate::{
     util::{
         error::{Error, Result},
         parallel,
+        spill::Workspace,
     },
 };
 
@@ -47,6 +55,7 @@ pub struct Label {
     connectivity: usize,
     rule: Rule,
     observer: Option<Arc<dyn Observer>>,
+    workspace: Workspace,
     /// The components, if the filter is prepared for an input.
     found: Option<Arc<Found>>,
 }
@@ -54,25 +63,35 @@ pub struct Label {
 /// What the first pass over an input has found.
 #[derive(Debug)]
 enum Found {
-    /// The result.
-    Samples(Samples),
+    /// The result, until it is taken, and its type.
+    Samples(Mutex<Option<Samples>>, Dtype),
     /// The numbers of components, from which the result of each block is made.
     Numbers(Labels),
 }
 
 /// Gets the labels of an input before they are written.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Gets a prepared filter, which labels an input of size `shape` that `pass` reads.
+    /// Gets a prepared filter, and the size of its input with a function that reads the input. The observer may take
+    /// `workspace` of memory.
     ///
     /// # Errors
     /// Any error, which ends the job.
-    fn observe(&self, labels: &Label, device: &Device, shape: Shape, pass: Pass<'_>) -> Result<()>;
+    fn observe(
+        &self,
+        labels: &Label,
+        device: &Device,
+        workspace: Workspace,
+        input: (Shape, Pass<'_>),
+    ) -> Result<()>;
 
     /// Is called once the labels have been written.
     ///
     /// # Errors
     /// Any error.
     fn finish(&self) -> Result<()>;
+
+    /// Bytes of memory for each sample of a block, in addition to those of the filter.
+    fn working_bytes(&self) -> u64;
 }
 
 impl Label {
@@ -98,13 +117,29 @@ impl Label {
         };
         let min_weight = if min_size > 1 { min_size } else { 0 };
         let rule = Rule { reach: Reach(reach + 1), is_equal, min_weight };
-        Ok(Self { connectivity, rule, observer: None, found: None })
+        let workspace = Workspace::UNLIMITED;
+        Ok(Self { connectivity, rule, observer: None, workspace, found: None })
     }
 
     /// The same filter, whose labels `observer` gets.
     #[must_use]
     pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// The result of the whole input, if the first pass had it in memory and it has not been taken.
+    fn whole(&self) -> Option<MutexGuard<'_, Option<Samples>>> {
+        match self.found.as_deref() {
+            Some(Found::Samples(samples, _)) => {
+                Some(samples.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+            _ => None,
+        }
+    }
+
+    /// Calls `work` with the result of the whole input, if it is in memory.
+    pub fn with_whole<T>(&self, work: impl FnOnce(&Samples) -> T) -> Option<T> {
+        self.whole()?.as_ref().map(work)
     }
 
     /// One sample for each position of `grid`: 0 for background, and of equal value where they belong together. Alpha
@@ -146,9 +181,17 @@ impl Kernel for Label {
 
     fn cpu(&self, grid: &Grid) -> Result<Samples> {
         let keys = self.keys(grid)?;
-        let mut components = Components::new(self.rule, Slices::of_whole(grid.dims));
+        let mut components;
+        if self.rule.fits(&keys, grid.dims[0], self.workspace.bytes) {
+            let slices = Slices::of_whole(grid.dims);
+            components = Components::new(self.rule, slices, Workspace::UNLIMITED);
+        } else {
+            let half = self.workspace.of(self.workspace.bytes / 2);
+            components = Components::new(self.rule, Slices::of(grid.dims), half);
+            components.limit_bands(half.bytes);
+        }
         components.add(&keys, &|samples| samples.len() as u64)?;
-        components.finish().fill(&keys, 0)
+        components.finish()?.fill(&keys, 0)
     }
 
     fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
@@ -171,7 +214,7 @@ impl Filter for Label {
 
     fn output(&self, input: GridType) -> Result<GridType> {
         let dtype = match self.found.as_deref() {
-            Some(Found::Samples(samples)) => samples.dtype(),
+            Some(&Found::Samples(_, dtype)) => dtype,
             Some(Found::Numbers(labels)) => labels.dtype(),
             None => Dtype::U16,
         };
@@ -184,19 +227,25 @@ impl Filter for Label {
 
     fn held_bytes(&self, _input: GridType) -> u64 {
         match self.found.as_deref() {
-            Some(Found::Samples(samples)) => samples.as_bytes().len() as u64,
             Some(Found::Numbers(labels)) => labels.bytes(),
-            None => 0,
+            _ => self.with_whole(|samples| samples.as_bytes().len() as u64).unwrap_or(0),
         }
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // Keys, and half a run and half a provisional number for each sample at most.
-        2 * input.dtype.size() as u64 + 24
+        let width = input.shape.dims[0].max(1);
+        let runs = self.rule.max_row_bytes(width).div_ceil(width as u64);
+        let observed = self.observer.as_ref().map_or(0, |observer| observer.working_bytes());
+        // Keys, runs with what their vectors reserve, and labels.
+        2 * input.dtype.size() as u64 + runs + runs / 4 + 4 + observed
     }
 
     fn copies(&self) -> u64 {
         8
+    }
+
+    fn within(&self, workspace: Workspace) -> Option<Box<dyn Filter>> {
+        Some(Box::new(Self { workspace, ..self.clone() }))
     }
 
     fn prepared(
@@ -208,29 +257,38 @@ impl Filter for Label {
         if self.found.is_some() {
             return Ok(None);
         }
-        let mut whole = None;
-        let mut components = Components::new(self.rule, Slices::of(shape.dims));
+        // The observer gets half.
+        let parts = if self.observer.is_some() { 2 } else { 1 };
+        let mut workspace = self.workspace.of(self.workspace.bytes / parts);
+        let (mut whole, slices) = (None, Slices::of(shape.dims));
+        let mut components = Components::new(self.rule, slices, workspace);
         pass(&mut |grid| {
             if grid.shape() == shape {
-                whole = Some(device.run(self, grid)?);
+                let more = whole_bytes(self, grid.grid_type());
+                let own = self.workspace.of(self.workspace.bytes.saturating_add(more));
+                workspace = own.of(own.bytes / parts);
+                whole = Some(device.run(&Self { workspace: own, ..self.clone() }, grid)?);
                 return Ok(());
             }
             components.add(&*self.keys(grid)?, &|samples| samples.len() as u64)
         })?;
-        let found = whole.map_or_else(|| Found::Numbers(components.finish()), Found::Samples);
+        let found = match whole {
+            Some(samples) => {
+                let dtype = samples.dtype();
+                Found::Samples(Mutex::new(Some(samples)), dtype)
+            }
+            None => Found::Numbers(components.finish()?),
+        };
         let label = Self { found: Some(found.into()), ..self.clone() };
         if let Some(observer) = &self.observer {
-            observer.observe(&label, device, shape, pass)?;
+            observer.observe(&label, device, workspace, (shape, pass))?;
         }
         Ok(Some(Box::new(label)))
     }
 
     /// The result of the first pass, without another one.
     fn reduced(&self, _: &Device, _axis: usize, _pass: Pass<'_>) -> Result<Option<Samples>> {
-        match self.found.as_deref() {
-            Some(Found::Samples(samples)) => samples.copy().map(Some),
-            _ => Ok(None),
-        }
+        Ok(self.whole().and_then(|mut samples| samples.take()))
     }
 
     fn finish(&self) -> Result<()> {
@@ -238,21 +296,29 @@ impl Filter for Label {
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        match self.found.as_deref() {
-            Some(Found::Samples(samples)) => samples.copy(),
-            _ => device.run(self, input),
-        }
+        let taken = self.whole().and_then(|mut samples| samples.take());
+        taken.map_or_else(|| device.run(self, input), Ok)
     }
 
     fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         let Range { start, end } = block.input;
-        match self.found.as_deref() {
-            Some(Found::Samples(samples)) => {
-                let slice = samples.len() / block.shape.dims[block.axis];
-                Ok(samples.part(start * slice..end * slice))
-            }
-            Some(Found::Numbers(labels)) => labels.fill(&*self.keys(input)?, start),
-            None => self.run(device, input),
+        if let Some(Found::Numbers(labels)) = self.found.as_deref() {
+            return labels.fill(&*self.keys(input)?, start);
         }
+        let part = self.with_whole(|samples| {
+            let slice = samples.len() / block.shape.dims[block.axis];
+            samples.part(start * slice..end * slice)
+        });
+        part.map_or_else(|| self.run(device, input), Ok)
     }
+}
+
+/// Memory for the tables of a filter whose input, a whole grid of type `input`, is in memory: what the other estimates
+/// leave for intermediate values.
+pub fn whole_bytes(filter: &dyn Filter, input: GridType) -> u64 {
+    let bytes = input.bytes();
+    let labels = 4 * bytes / (input.dtype.size() * input.shape.channels) as u64;
+    let keys = if input.shape.channels > 1 { labels } else { 0 };
+    let all = filter.copies().min(filter.working_bytes(input) / input.dtype.size() as u64);
+    all.saturating_sub(2).saturating_mul(bytes).saturating_sub(labels + keys)
 }

@@ -8,6 +8,7 @@ use std::{cmp::Ordering, ops::Range};
 use super::forest::Forest;
 use crate::{
     data::samples::Samples,
+    for_samples,
     util::{error::Result, memory},
 };
 
@@ -86,6 +87,27 @@ fn for_each_bit(mut bits: u64, mut each: impl FnMut(u32)) {
         each(bits.trailing_zeros());
         bits &= bits - 1;
     }
+}
+
+/// Memory of rows of `width` samples with `runs` runs, and of the provisional numbers of these, in bytes.
+pub fn bytes(rows: u64, width: usize, runs: u64, (is_equal, has_weights): (bool, bool)) -> u64 {
+    let words = 8 * width.div_ceil(64) as u64;
+    let row = size_of::<usize>() as u64 + if is_equal { 4 * words } else { words };
+    // A provisional number has 4 bytes in the runs, the forests of slab and band, and the last pass, and two weights.
+    let run = 16 + if is_equal { 8 } else { 0 } + if has_weights { 16 } else { 0 };
+    rows.saturating_mul(row).saturating_add(runs.saturating_mul(run))
+}
+
+/// The number of runs in `samples` of `keys`, rows of `width`, or a little more.
+pub fn max_count(keys: &Samples, samples: Range<usize>, width: usize, is_equal: bool) -> u64 {
+    fn starts<T: Copy + PartialEq + Default>(keys: &[T], is_equal: bool) -> usize {
+        let zero = T::default();
+        let is_start = |[a, b]: [T; 2]| b != zero && (a == zero || is_equal && a != b);
+        keys.windows(2).filter(|pair| is_start([pair[0], pair[1]])).count()
+    }
+    // The first run of each row may continue the row before.
+    let rows = samples.len() / width;
+    for_samples!(keys, keys => (rows + starts(&keys[samples], is_equal)) as u64)
 }
 
 impl Runs {
@@ -176,6 +198,46 @@ impl Runs {
         }
         self.rows.push(count);
         Ok(())
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> u64 {
+        let [above, before] = &self.equal;
+        let words = [&self.set, &self.starts, &self.values, above, before];
+        let words: usize = words.iter().map(|words| words.len()).sum();
+        (8 * (words + self.rows.len()) + 4 * self.numbers.len()) as u64
+    }
+
+    /// The last `count` rows, to be compared with rows that follow.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn last_rows(&self, count: usize) -> Result<Self> {
+        let first = self.rows() - count;
+        let (run, word) = (self.rows[first], first * self.words);
+        let numbers = memory::copied(&self.numbers[run..])?;
+        let mut rows = memory::copied(&self.rows[first..])?;
+        rows.iter_mut().for_each(|own| *own -= run);
+        Ok(Self {
+            width: self.width,
+            words: self.words,
+            set: memory::copied(&self.set[word..])?,
+            starts: memory::copied(self.starts.get(word..).unwrap_or_default())?,
+            values: memory::copied(self.values.get(run..).unwrap_or_default())?,
+            rows,
+            numbers,
+            ..Self::default()
+        })
+    }
+
+    /// The provisional numbers of all runs.
+    pub fn numbers(&self) -> &[u32] {
+        &self.numbers
+    }
+
+    /// Replaces each provisional number by what `number` returns for it.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        self.numbers.iter_mut().for_each(|own| *own = number(*own));
     }
 
     /// Number of rows.
