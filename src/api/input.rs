@@ -148,10 +148,10 @@ impl Content {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("stack.tif");
 /// gpuproc::write(&path, &gpuproc::Volume::new([1, 1, 3], vec![7u8, 8, 9])?)?;
-/// // The pages of a TIFF, as an image each or as one volume.
+/// // The slices of a TIFF, as an image each or as one volume.
 /// let last = gpuproc::ReadOptions::new().page(2).read(&path)?.into_image::<u8>()?;
 /// assert_eq!(last.samples(), [9]);
-/// let all = gpuproc::ReadOptions::new().stack().read(&path)?.into_volume::<u8>()?;
+/// let all = gpuproc::read(&path)?.into_volume::<u8>()?;
 /// assert_eq!(all.samples(), [7, 8, 9]);
 /// # Ok(())
 /// # }
@@ -159,23 +159,23 @@ impl Content {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     pub(crate) layout: Layout,
-    pub(crate) page: usize,
+    pub(crate) page: Option<usize>,
     pub(crate) max_bytes: Option<u64>,
 }
 
 impl ReadOptions {
-    /// The first page of an image file, and the only volume of others.
+    /// The first page of an image file, or the only volume of others and of a TIFF whose pages are slices.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Chooses a page of an image file, counted from 0.
+    /// Chooses a page of an image file, counted from 0, even if it is the slice of a volume.
     #[must_use]
     pub fn page(self, page: usize) -> Self {
-        Self { page, ..self }
+        Self { page: Some(page), ..self }
     }
 
-    /// Reads the pages of a TIFF, or the images of a folder, as the slices of one volume.
+    /// Reads the pages of any TIFF, or the images of a folder, as the slices of one volume.
     #[must_use]
     pub fn stack(self) -> Self {
         Self { layout: Layout { stack: true, ..self.layout }, ..self }
@@ -226,14 +226,18 @@ impl ReadOptions {
     fn content(&self, source: &Source) -> Result<Content> {
         let (limits, timings) =
             (Limits::from(self.max_bytes.unwrap_or(u64::MAX)), Timings::new(false));
-        if is_volume(source, &self.layout) {
-            let file = VolumeFile::describe(source, &self.layout)?;
+        let layout = Layout { pages: self.page.is_some(), ..self.layout.clone() };
+        if is_volume(source, &layout) {
+            let file = VolumeFile::describe(source, &layout)?;
             let (grid, placement) = (file.read(limits, &timings)?, file.placement.clone());
             let placement = placement.map(|own| own.to(Space::Ras).unwrap_or(own));
             return Ok(Content { grid, is_volume: true, placement });
         }
-        let mut image =
-            ImageFile::read(source, limits, &timings)?.decode_page(self.page, &timings)?;
+        let file = ImageFile::read(source, limits, &timings)?;
+        let mut image = match self.page {
+            Some(page) => file.decode_page(page, &timings)?,
+            None => file.decode(&timings)?,
+        };
         if image.is_linear && image.has_alpha() {
             image = image.to_straight(Dtype::F32)?;
         }

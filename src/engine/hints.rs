@@ -21,6 +21,11 @@ fn remedy(hint: Hint) -> String {
         Hint::Pixels => "raise --max-pixels".into(),
         Hint::VolumeShape => "add --dims XxYxZ and --dtype TYPE".into(),
         Hint::VolumeNumber => "choose one with --volume N".into(),
+        Hint::VolumeOrPages => {
+            "choose one with --volume N, or take its pages as images with --pages".into()
+        }
+        Hint::Stack => "its pages are images; --stack reads them as a volume".into(),
+        Hint::Pages => "its pages are slices; --pages takes them as images".into(),
         Hint::ZarrVolume("channels") => "choose one with --channel N".into(),
         Hint::ZarrVolume("times") => "choose one with --time N".into(),
         Hint::ZarrVolume(_) => "choose one with --time N and --channel N".into(),

@@ -67,7 +67,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     let mut pages = file.shrunken_pages(&shrink, timings)?;
     let selected = match settings.pages {
         Some(range) => range.resolve(&job.source, pages.count())?,
-        None => 0..pages.count(),
+        None => {
+            pages.check_no_slices()?;
+            0..pages.count()
+        }
     };
     if selected.len() > 1 && target.can_hold_pages() {
         return process_pages(job, &mut pages, selected, &target, session);

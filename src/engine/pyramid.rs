@@ -21,7 +21,9 @@ use crate::{
     io::{
         Sink, Source, UnfinishedFolder, already_exists, link_target, losses,
         shared_output::SharedOutput,
-        volume::{Layout, Pyramid, PyramidWriter, VolumeFile, check_store_path, is_zarr},
+        volume::{
+            Layout, Pyramid, PyramidWriter, VolumeFile, can_reopen, check_store_path, is_zarr,
+        },
     },
     util::error::{Error, Result},
 };
@@ -63,11 +65,19 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     }
 }
 
-/// The volume number `number` of a Zarr store, or the volume that `layout` chooses.
+/// The volume number `number` of a Zarr store or of a file with channels and times, or the volume that `layout` chooses.
 fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
-    let is_store = job.source.path().is_some_and(is_zarr);
-    let volume = layout.volume.or(is_store.then_some(number));
-    VolumeFile::describe(&job.source, &Layout { volume, ..layout.clone() })
+    let describe = |volume| {
+        let volume = layout.volume.or(volume);
+        VolumeFile::describe(&job.source, &Layout { volume, ..layout.clone() })
+    };
+    // A pipe can be read only once.
+    if layout.volume.is_some() || !can_reopen(&job.source) {
+        return describe(None);
+    }
+    let file = describe(Some(number))?;
+    let has_axes = job.source.path().is_some_and(is_zarr) || file.channels_and_times.is_some();
+    if has_axes { Ok(file) } else { describe(None) }
 }
 
 struct Task<'a> {

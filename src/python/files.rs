@@ -29,10 +29,11 @@ use crate::{
 /// ----------
 /// path : str or path-like
 ///     The file, a folder of slices, or an OME-Zarr.
-/// page : int, default 0
-///     Page of an image file, counted from 0.
+/// page : int, optional
+///     Page of an image file, counted from 0. By default the first page, but a volume if the pages of a TIFF are said to be
+///     slices.
 /// stack : bool, default False
-///     Whether the pages of a TIFF, or the images of a folder, are one volume.
+///     Whether the pages of any TIFF, or the images of a folder, are one volume.
 /// volume, channel, time : int, optional
 ///     Which one of several in a file, counted from 0.
 /// level : int, optional
@@ -61,15 +62,12 @@ use crate::{
 /// >>> volume.shape, volume.dtype, info["spacing"]
 /// ((2, 3, 4), dtype('int16'), (3.0, 1.0, 1.0))
 #[pyfunction]
-#[pyo3(signature = (path, *, page=Int(0), stack=false, volume=None, channel=None, time=None, level=None, return_info=false, max_memory=None))]
-#[pyo3(
-    text_signature = "(path, *, page=0, stack=False, volume=None, channel=None, time=None, level=None, return_info=False, max_memory=None)"
-)]
+#[pyo3(signature = (path, *, page=None, stack=false, volume=None, channel=None, time=None, level=None, return_info=false, max_memory=None))]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn imread(
     py: Python<'_>,
     path: PathBuf,
-    page: Int,
+    page: Option<Int>,
     stack: bool,
     volume: Option<Int>,
     channel: Option<Int>,
@@ -79,10 +77,10 @@ pub(super) fn imread(
     max_memory: Option<Bytes>,
 ) -> PyResult<Py<PyAny>> {
     prepare()?;
-    let page = page.count("page").map_err(exception)?;
     let count = |name: &str, value: Option<Int>| {
         value.map(|value| value.count(name)).transpose().map_err(exception)
     };
+    let page = count("page", page)?;
     let (volume, channel) = (count("volume", volume)?, count("channel", channel)?);
     let (time, level) = (count("time", time)?, count("level", level)?);
     let max_bytes = Some(max_memory.map_or_else(free_memory, |Bytes(bytes)| bytes));

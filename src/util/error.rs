@@ -56,6 +56,12 @@ pub enum Hint {
     VolumeShape,
     /// Choose one of the volumes of a file.
     VolumeNumber,
+    /// Choose one of the volumes of a file, or take its pages as images.
+    VolumeOrPages,
+    /// Read the pages of an image as the slices of a volume.
+    Stack,
+    /// Take the slices of a volume as the pages of an image.
+    Pages,
     /// Choose one of the channels, times, or times and channels of a Zarr image.
     ZarrVolume(&'static str),
     /// Give the format of an array: its extension is unknown.

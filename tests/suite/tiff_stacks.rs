@@ -126,10 +126,10 @@ fn commands_accept_stacks() {
     let soft = open_stack(folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
-    // Without `--stack`, pages are written as the same kind of stack.
+    // Pages are written as the same kind of stack.
     for (input, line) in [
-        ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0"),
-        ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0"),
+        ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0 --pages"),
+        ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0 --pages"),
     ] {
         outcome(folder, line).success().stderr("");
         for volume in 0..if input == "stack_hyper.tif" { 4 } else { 1 } {

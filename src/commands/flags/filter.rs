@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::{
     FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
-    SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, refuse_terminal,
+    SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, is_volume_name,
+    refuse_terminal, with_pages_hint,
 };
 use crate::{
     data::{
@@ -18,7 +19,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         file_roles::{FileRoles, INPUT, replaces},
-        image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
+        image::{Encoding, ImageFormat, PageKind, PageRange, has_jpeg_name, page_kind},
         volume::{
             self, Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
@@ -180,9 +181,10 @@ impl FilterCommand {
 }
 
 impl FilterArgs {
-    /// How to read volumes.
+    /// How to read volumes. The number of a page means an image.
     pub fn layout(&self) -> Layout {
-        self.volume.layout()
+        let layout = self.volume.layout();
+        Layout { pages: layout.pages || self.page.is_some(), ..layout }
     }
 
     /// Whether this process does the first part of the job.
@@ -232,7 +234,7 @@ impl FilterArgs {
                 optimized: self.optimize,
                 compression: self.compression.unwrap_or(1),
             },
-            pages: self.page,
+            pages: self.page.or(self.layout().pages.then_some(PageRange::ALL)),
             is_batch: self.list.files_from.is_some() || outputs.has_output_per_input(),
             shard: self.sharding.shard,
             resumes: self.sharding.resume,
@@ -247,6 +249,7 @@ impl FilterArgs {
         })?;
         jobs.check_encoding(&sources, session)?;
         jobs.declare(&sources, (roles, is_one))?;
+        jobs.note_pages(&sources);
         if settings.is_batch {
             sources = sharding.files(sources.iter()).collect();
         }
@@ -409,6 +412,25 @@ impl Jobs {
         Ok(())
     }
 
+    /// Notes that each page is an image, if a volume was probably meant: the first such file, and a filter that takes
+    /// away an axis.
+    fn note_pages(&self, sources: &Sources) {
+        let is_flat = |source: &Source| {
+            let filter = self.steps.filter(source, 2);
+            filter.is_ok_and(|filter| filter.flat_axis().is_some())
+        };
+        if self.args.layout().pages || sources.is_empty() || !is_flat(&sources.get(0)) {
+            return;
+        }
+        let are_pages = |source: &Source| {
+            !is_volume(source, &self.args.layout())
+                && source.path().and_then(page_kind) == Some(PageKind::Several)
+        };
+        if let Some(source) = sources.iter().find(are_pages) {
+            log::info!("{source}: each page is an image; --stack makes the pages a volume");
+        }
+    }
+
     /// Creates the job of the input `source`.
     ///
     /// # Errors
@@ -418,8 +440,9 @@ impl Jobs {
         let extension = args.extension(&source);
         let PlannedOutput { source, sink, makes_folder } =
             self.outputs.output_for(source, extension.as_deref())?;
-        let layout = args.volume.layout();
+        let layout = args.layout();
         let is_volume = is_volume(&source, &layout);
+        let with_hint = |error| with_pages_hint(error, &source, is_volume);
         if is_volume && args.page.is_some() {
             return Err(Error::usage(format_args!(
                 "{source}: --page is for images; this is a volume"
@@ -430,11 +453,18 @@ impl Jobs {
         }
         let compares = args.compare || sink.extension() == "html" && !is_volume;
         if compares && (is_volume || sink.extension() != "html" || args.format.is_some()) {
-            return Err(Error::usage(format_args!(
+            return Err(with_hint(Error::usage(format_args!(
                 "{source}: --compare makes a page of one image: name an output that ends with .html"
-            )));
+            ))));
         }
-        let filter = self.steps.filter(&source, if is_volume { 3 } else { 2 })?;
+        let axes = if is_volume { 3 } else { 2 };
+        let filter = self.steps.filter(&source, axes).map_err(|error| {
+            // Only flags for volumes are worth the hint.
+            match self.steps.filter(&source, 5 - axes) {
+                Ok(_) => with_hint(error),
+                Err(_) => error,
+            }
+        })?;
         let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,
@@ -442,8 +472,10 @@ impl Jobs {
                 let format = args.image_format(&source, &sink, (is_volume, is_flat));
                 // The output may have the extension of the input.
                 let is_named_alike = sink.extension() == source.extension() && makes_folder;
+                let is_about_volumes = is_volume || is_volume_name(&sink);
                 format.map_err(|error| match is_named_alike {
                     true => self.outputs.unusable_name(&source, error),
+                    false if is_about_volumes => with_hint(error),
                     false => error,
                 })?
             }
@@ -460,9 +492,9 @@ impl Jobs {
             file_chunks: args.file_chunks.map(usize::from),
         };
         if pyramid != PyramidOptions::default() && !(is_volume && is_zarr_path(&sink)) {
-            return Err(Error::usage(format_args!(
+            return Err(with_hint(Error::usage(format_args!(
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
-            )));
+            ))));
         }
         let side = self.steps.side_files(&source, if is_volume { 3 } else { 2 })?;
         let side = (

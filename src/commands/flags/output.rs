@@ -23,6 +23,11 @@ use crate::{
     util::error::{Error, Kind, Result},
 };
 
+/// Whether the name of an output is that of a volume.
+pub fn is_volume_name(sink: &Sink) -> bool {
+    is_zarr_path(sink) || matches!(VolumeFormat::for_output(sink), Ok(Some(_)))
+}
+
 /// Destination of results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
@@ -96,9 +101,6 @@ impl OutputArgs {
     /// Whether the output, or else the positional `output`, is named as a volume. A single TIFF counts as a volume; a
     /// TIFF for each input does not, since TIFF holds pictures as well.
     pub fn is_volume(&self, output: Option<&Target>) -> bool {
-        let is_volume_name = |sink: &Sink| {
-            is_zarr_path(sink) || matches!(VolumeFormat::for_output(sink), Ok(Some(_)))
-        };
         match self.outputs(output.cloned()).map(|outputs| outputs.destination) {
             Some(Destination::One(sink)) => is_volume_name(&sink),
             Some(Destination::Template(template)) => {

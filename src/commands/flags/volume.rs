@@ -9,9 +9,10 @@ use crate::{
     data::{dtype::Dtype, volume::Dims},
     io::{
         Source,
+        image::{PageKind, page_kind},
         volume::{Endian, Layout, SeriesId},
     },
-    util::error::{Error, Result},
+    util::error::{Error, Hint, Result},
 };
 
 /// How to read a volume.
@@ -42,8 +43,14 @@ pub struct VolumeArgs {
     volume_number: Option<NonZeroUsize>,
 
     /// Read a TIFF of several pages, or a folder of images, as one volume
+    ///
+    /// A TIFF whose pages are said to be slices, such as a z-stack of ImageJ or OME-TIFF, is one in any case.
     #[arg(long)]
     stack: bool,
+
+    /// Take the pages of a TIFF as images, even if they are slices of a volume
+    #[arg(long = "pages", conflicts_with_all = ["stack", "volume_number"])]
+    as_pages: bool,
 
     /// Series of a DICOM folder: number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
@@ -65,7 +72,7 @@ pub struct VolumeArgs {
 impl VolumeArgs {
     /// The layout of the volume that the flags describe.
     pub fn layout(&self) -> Layout {
-        let &Self { dims, dtype, endian, header_bytes, stack, level, .. } = self;
+        let &Self { dims, dtype, endian, header_bytes, stack, as_pages, level, .. } = self;
         let from_0 = |number: Option<NonZeroUsize>| number.map(|number| number.get() - 1);
         Layout {
             dims,
@@ -74,6 +81,7 @@ impl VolumeArgs {
             header_bytes,
             volume: from_0(self.volume_number),
             stack,
+            pages: as_pages,
             series: self.series.clone(),
             channel: from_0(self.channel),
             time: from_0(self.time),
@@ -91,9 +99,19 @@ pub fn check_image_flags(source: &Source, layout: &Layout) -> Result<()> {
     if series.is_none() && [channel, time, level].iter().all(|chosen| chosen.is_none()) {
         return Ok(());
     }
-    Err(Error::usage(format_args!(
+    let error = Error::usage(format_args!(
         "{source}: --series, --channel, --time and --level are for volumes; images have --page and --channels"
-    )))
+    ));
+    Err(with_pages_hint(error, source, false))
+}
+
+/// Names the other way to read the pages of `source` in an error about volumes, or about images.
+pub fn with_pages_hint(error: Error, source: &Source, is_volume: bool) -> Error {
+    match (source.path().and_then(page_kind), is_volume) {
+        (Some(PageKind::Slices), true) => error.with_hint(Hint::Pages),
+        (Some(PageKind::Several), false) => error.with_hint(Hint::Stack),
+        _ => error,
+    }
 }
 
 const ENDIANS: [Choice<Endian>; 2] = [

@@ -151,6 +151,7 @@ impl Args {
         settings.only_pictures = sharding.shard.is_none() && outputs.formats().all(is_picture);
         settings.joins_luminance = sum && settings.channels.contains(&Channel::Luma);
         settings.layout = volume.layout();
+        settings.layout.pages |= settings.pages.is_some();
         settings.adjustments = adjustments;
         view.shows_data_range = settings.range.is_none();
         let is_list = list.files_from.is_some();

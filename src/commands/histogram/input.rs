@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::job::{self, Settings};
 use crate::{
-    commands::flags::check_image_flags,
+    commands::flags::{check_image_flags, with_pages_hint},
     data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
     engine::{reduce::for_each_block, session::Session},
     io::{
@@ -146,9 +146,10 @@ impl<'a> Input<'a> {
         session: &Session,
     ) -> Result<Self> {
         if settings.selection.roi.is_some() || settings.selection.mask.is_some() {
-            return Err(Error::usage(format_args!(
+            let error = Error::usage(format_args!(
                 "{source}: --roi and --mask are for images; this is a volume"
-            )));
+            ));
+            return Err(with_pages_hint(error, source, true));
         }
         if settings.pages.is_some() {
             return Err(Error::usage(format_args!(
@@ -193,7 +194,11 @@ impl<'a> Input<'a> {
         let mut pages = file.pages(timings)?;
         let selected = match settings.pages {
             Some(range) => range.resolve(source, pages.count())?,
-            None => 0..pages.count(),
+            None if settings.layout.pages => 0..pages.count(),
+            None => {
+                pages.check_no_slices()?;
+                0..pages.count()
+            }
         };
         pages.check_all(selected.clone())?;
         let image = pages.decode(selected.start, timings)?;

@@ -10,6 +10,7 @@ use super::{
     pages::Animation,
     probe::Probe,
     read::ImageFile,
+    tiff::PageKind,
 };
 use crate::{
     data::{
@@ -53,6 +54,13 @@ pub fn planned_size(source: &Source) -> Option<(u64, Option<GridType>)> {
 /// Whether the pages of the file may be the slices of a volume, read as `Planes`.
 pub fn has_planes(path: &Path) -> bool {
     ImageFormat::from_path(path).is_some_and(|format| format.codec().has_stacks)
+}
+
+/// Meaning of the pages of the file at `path`; `None` if they cannot be the slices of a volume, or cannot be read.
+pub fn page_kind(path: &Path) -> Option<PageKind> {
+    // A pipe can be read only once.
+    let is_readable = path.is_file() && has_planes(path);
+    is_readable.then(|| catch_panic(|| PageKind::read(path)).ok()).flatten()
 }
 
 /// Whether `source` is a regular file with the signature of JPEG, and samples of 8 bits.

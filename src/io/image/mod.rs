@@ -40,11 +40,12 @@ pub(super) use error::catch_panic;
 pub use formats::{
     ImageFormat, can_write_rows, create_rows, has_image_name, has_jpeg_name, open_rows,
 };
-pub use inspect::{has_planes, is_jpeg, planned_size, probe, probe_piped, sample_bytes};
+pub use inspect::{has_planes, is_jpeg, page_kind, planned_size, probe, probe_piped, sample_bytes};
 pub use page_range::PageRange;
 pub use pages::{Animation, Delay, Encoding, Series};
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsHeader, RowsReader, WriteRows};
+pub use tiff::PageKind;
 pub use unsupported::message as unsupported_format;
 pub use write::{ImageTarget, PagesWriter};

@@ -40,6 +40,9 @@ impl FromStr for PageRange {
 }
 
 impl PageRange {
+    /// All pages.
+    pub const ALL: Self = Self { first: 1, last: None };
+
     /// Whether the range is the first page only.
     pub fn is_first(self) -> bool {
         self == Self { first: 1, last: Some(1) }

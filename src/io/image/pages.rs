@@ -94,6 +94,11 @@ pub trait Pages {
     fn animation(&self) -> Option<&Animation> {
         None
     }
+
+    /// Whether the file states that its pages are slices of a volume.
+    fn are_slices(&self) -> bool {
+        false
+    }
 }
 
 /// The only page of a file, decoded by a function.

@@ -16,7 +16,7 @@ use crate::{
     io::{Limits, Source, losses::LossLog},
     jpeg::{SparseCoefficients, Summary, has_signature},
     util::{
-        error::{Error, Result},
+        error::{Error, Hint, Result},
         timings::Timings,
     },
 };
@@ -251,6 +251,22 @@ impl ImagePages<'_> {
     /// Timing of an animation; `None` for other files.
     pub fn animation(&self) -> Option<&Animation> {
         self.pages.animation()
+    }
+
+    /// Checks that the file does not state that its pages are slices of a volume, which are not filtered one by one. This
+    /// happens where the input can be read only once: files are recognized as volumes before.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if it does.
+    pub fn check_no_slices(&self) -> Result<()> {
+        match self.pages.are_slices() {
+            false => Ok(()),
+            true => Err(Error::usage(format_args!(
+                "{}: the slices of a volume in a TIFF cannot be read from a pipe: name a file",
+                self.file.source
+            ))
+            .with_hint(Hint::Pages)),
+        }
     }
 
     /// Bytes of the samples of page `page`, counted from 0, if known before the page is decoded.

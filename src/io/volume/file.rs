@@ -29,7 +29,7 @@ use crate::{
         placement::Placement,
         volume::Dims,
     },
-    io::{Limits, Source, losses},
+    io::{Limits, Source, image::has_planes, losses},
     util::error::{Error, Hint, Result},
 };
 
@@ -421,6 +421,10 @@ fn wrong_volume(
             chosen + 1
         )),
         None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
-            .with_hint(if noun == "volumes" { Hint::VolumeNumber } else { Hint::ZarrVolume(noun) }),
+            .with_hint(match noun {
+                "volumes" if source.path().is_some_and(has_planes) => Hint::VolumeOrPages,
+                "volumes" => Hint::VolumeNumber,
+                noun => Hint::ZarrVolume(noun),
+            }),
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     io::{
         Source,
-        image::{has_image_name, unsupported_format},
+        image::{PageKind, has_image_name, page_kind, unsupported_format},
         source::packed_extension,
         standard,
     },
@@ -64,10 +64,13 @@ fn by_file(path: &Path) -> Option<&'static Format> {
     FORMATS.into_iter().find(|format| format.is_file.is_some_and(|is_file| is_file(path)))
 }
 
-/// Whether `source` is read as a volume, by its name, the flags, or the first bytes of standard input.
+/// Whether `source` is read as a volume, by its name, the flags, the first bytes of standard input, or because the file
+/// states that its pages are slices.
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
+    let states_slices = || source.path().and_then(page_kind) == Some(PageKind::Slices);
     has_volume_name(source)
         || layout.describes_volume()
+        || !layout.pages && states_slices()
         || *source == Source::Stdin && is_volume_piped()
 }
 
@@ -83,7 +86,11 @@ fn has_volume_name(source: &Source) -> bool {
     is_packed
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         || is_multi_file(source)
-        || !has_image_name(source) && source.path().and_then(by_file).is_some()
+        || !has_image_name(source)
+            && source
+                .path()
+                .and_then(by_file)
+                .is_some_and(|format| format.name != tiff::FORMAT.name)
 }
 
 /// Whether standard input begins as a volume, or as gzip, which no image does.

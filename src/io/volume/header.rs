@@ -92,6 +92,8 @@ pub struct Description {
     pub volumes: usize,
     /// The name of the volumes of a file in messages: `volumes`, `channels`, ...
     pub volume_noun: &'static str,
+    /// Numbers of channels and times, if the volumes are all channels of the first time, then of the next.
+    pub channels_and_times: Option<[usize; 2]>,
     /// Type of a stored sample.
     pub stored: StoredType,
     /// Byte order of samples.
@@ -187,6 +189,7 @@ impl Description {
             dims,
             volumes: 1,
             volume_noun: "volumes",
+            channels_and_times: None,
             stored,
             endian: Endian::Little,
             scale: None,

@@ -22,6 +22,8 @@ pub struct Layout {
     pub volume: Option<usize>,
     /// Whether the pages of an image file are the slices of a volume.
     pub stack: bool,
+    /// Whether the pages of an image file are images, even if the file states that they are slices.
+    pub pages: bool,
     /// The series in a folder of DICOM files.
     pub series: Option<SeriesId>,
     /// Index of the channel of a Zarr image.

@@ -173,13 +173,13 @@ def simplify(
 ) -> tuple[NDArray[np.float32], NDArray[np.uint32]]: ...
 @overload
 def imread(
-    path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
+    path: Path, *, page: int | None = None, stack: bool = False, volume: int | None = None,
     channel: int | None = None, time: int | None = None, level: int | None = None,
     return_info: Literal[False] = False, max_memory: int | str | None = None,
 ) -> Array: ...
 @overload
 def imread(
-    path: Path, *, page: int = 0, stack: bool = False, volume: int | None = None,
+    path: Path, *, page: int | None = None, stack: bool = False, volume: int | None = None,
     channel: int | None = None, time: int | None = None, level: int | None = None,
     return_info: Literal[True], max_memory: int | str | None = None,
 ) -> tuple[Array, Info]: ...

@@ -204,6 +204,9 @@ impl Args {
 
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
+        if self.raw.layout().pages {
+            return Err(Error::usage("--pages is for images; surfaces are those of volumes"));
+        }
         let sharding = self.sharding;
         // The format of the mesh does not follow from the name of a shard's part file.
         let is_part = sharding.shard.is_some() && !self.output.has_output_per_input();

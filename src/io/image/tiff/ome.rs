@@ -1,5 +1,7 @@
 //! OME-XML (OME model 2016-06) in the description of a file: spacing of samples, and pages of planes.
 
+use super::plane_order::PlaneOrder;
+
 /// Spacing along x, y and z, each with the name of its unit.
 pub fn lengths(text: &str) -> [Option<(f64, &str)>; 3] {
     let pixels = pixels(text).unwrap_or_default();
@@ -31,54 +33,36 @@ fn elements<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Order of planes: the positions along z, c and t are the digits of the number of a plane.
-#[derive(Clone, Copy, Debug)]
-pub struct PlaneOrder {
-    /// Number of positions along z, c and t.
-    sizes: [usize; 3],
-    /// The axes, as indices of `sizes`, from the fastest to the slowest.
-    axes: [usize; 3],
+/// Order of the planes of a file with these numbers of positions along z, c and t, from `DimensionOrder`; `None` unless
+/// it has each axis once. The product of `sizes` must not overflow.
+pub fn plane_order(text: &str, sizes: [usize; 3]) -> Option<PlaneOrder> {
+    PlaneOrder::new(attribute(pixels(text)?, "DimensionOrder").unwrap_or("XYZCT"), sizes)
 }
 
-impl PlaneOrder {
-    /// Reads `DimensionOrder`; `None` unless it has each axis once. The product of `sizes` must not overflow.
-    pub fn read(text: &str, sizes: [usize; 3]) -> Option<Self> {
-        let order = attribute(pixels(text)?, "DimensionOrder").unwrap_or("XYZCT");
-        let axes: Vec<usize> = order.chars().filter_map(|axis| "ZCT".find(axis)).collect();
-        let axes: [usize; 3] = axes.try_into().ok()?;
-        (0..3).all(|axis| axes.contains(&axis)).then_some(Self { sizes, axes })
-    }
-
-    /// The number of the plane at the position `zct` along z, c and t.
-    pub fn number(&self, zct: [usize; 3]) -> usize {
-        let [fast, middle, slow] = self.axes;
-        zct[fast] + self.sizes[fast] * (zct[middle] + self.sizes[middle] * zct[slow])
-    }
-
-    /// Page of each plane, by the numbers of planes, from the `TiffData` elements.
-    pub fn pages(&self, text: &str) -> Vec<Option<usize>> {
-        let all = self.sizes.iter().product();
-        let mut pages = vec![None; all];
-        let mut found = 0;
-        for data in elements(text, "TiffData") {
-            // Once all planes have a page, further elements are ignored.
-            if found >= all {
-                break;
-            }
-            let page = number(data, "IFD");
-            let count = number(data, "PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
-            let first = ["FirstZ", "FirstC", "FirstT"].map(|name| number(data, name).unwrap_or(0));
-            if (0..3).all(|axis| first[axis] < self.sizes[axis]) {
-                let first = self.number(first);
-                let count = count.min(all - first);
-                for i in 0..count {
-                    pages[first + i] = Some(page.unwrap_or(0).saturating_add(i));
-                }
-                found += count;
-            }
+/// Page of each plane, by the numbers of planes in `order`, from the `TiffData` elements.
+pub fn plane_pages(text: &str, order: &PlaneOrder) -> Vec<Option<usize>> {
+    let sizes = order.sizes();
+    let all = sizes.iter().product();
+    let mut pages = vec![None; all];
+    let mut found = 0;
+    for data in elements(text, "TiffData") {
+        // Once all planes have a page, further elements are ignored.
+        if found >= all {
+            break;
         }
-        if found == 0 { (0..all).map(Some).collect() } else { pages }
+        let page = number(data, "IFD");
+        let count = number(data, "PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
+        let first = ["FirstZ", "FirstC", "FirstT"].map(|name| number(data, name).unwrap_or(0));
+        if (0..3).all(|axis| first[axis] < sizes[axis]) {
+            let first = order.number(first);
+            let count = count.min(all - first);
+            for i in 0..count {
+                pages[first + i] = Some(page.unwrap_or(0).saturating_add(i));
+            }
+            found += count;
+        }
     }
+    if found == 0 { (0..all).map(Some).collect() } else { pages }
 }
 
 fn number(element: &str, name: &str) -> Option<usize> {
@@ -121,7 +105,7 @@ mod tests {
     fn planes_are_numbered_by_axes_that_occur_once() {
         let order = |axes: &str| {
             let text = format!("<Pixels DimensionOrder=\"{axes}\" SizeZ=\"4\" SizeC=\"3\">");
-            PlaneOrder::read(&text, sizes(&text).unwrap())
+            plane_order(&text, sizes(&text).unwrap())
         };
         assert_eq!(order("XYZCT").unwrap().number([3, 2, 0]), 3 + 4 * 2);
         assert_eq!(order("XYCTZ").unwrap().number([3, 2, 0]), 2 + 3 * 3);
@@ -134,7 +118,7 @@ mod tests {
     fn elements_give_pages_to_planes() {
         let pages = |elements: &str| {
             let text = format!("<Pixels SizeZ=\"2\" SizeC=\"2\">{elements}</Pixels>");
-            PlaneOrder::read(&text, sizes(&text).unwrap()).unwrap().pages(&text)
+            plane_pages(&text, &plane_order(&text, sizes(&text).unwrap()).unwrap())
         };
         let all = [0, 1, 2, 3].map(Some);
         assert_eq!(pages(""), all);

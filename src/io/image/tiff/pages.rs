@@ -10,6 +10,7 @@ use super::{
     exif::{Exif, orientation},
     page::Page,
     rows::{RowReader, STREAM_THRESHOLD},
+    stack,
     storage::Photometric,
     tag,
 };
@@ -113,6 +114,11 @@ impl Pages for TiffPages<'_> {
         let page = Page::read(&self.file, &directory).ok()?;
         let conversion = ColorConversion::read(&self.file, &directory, &page).ok()?;
         Some(conversion.bytes(&page))
+    }
+
+    fn are_slices(&self) -> bool {
+        let text = self.description.pages.as_ref().map_or("", |pages| &pages.text);
+        self.count() > 1 && stack::states_slices(text)
     }
 }
 

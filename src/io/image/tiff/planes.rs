@@ -1,5 +1,5 @@
-//! Pages of a file as planes of volumes: their order and spacing, from the descriptions of ImageJ and OME-XML if
-//! present, and sample values as stored, neither scaled nor converted to other colours.
+//! Pages of a file as planes of volumes: their order and spacing, from the descriptions of ImageJ, OME-XML and tifffile
+//! if present, and sample values as stored, neither scaled nor converted to other colours.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,7 +12,9 @@ use super::{
     ome,
     page::Page,
     pages::{OpenedPage, TiffDescription, decode_page},
+    plane_order::PlaneOrder,
     rows::RowReader,
+    stack,
     storage::{Compression, SampleFormat},
     tag,
 };
@@ -48,9 +50,9 @@ pub struct Planes {
 enum PlaneLayout {
     /// Offset of the directory of each plane.
     Pages(Vec<u64>),
-    /// Planes of this number of bytes follow the first one without directories, as in ImageJ's files of more than
-    /// 4 GiB.
-    Contiguous(u64),
+    /// Planes of this number of bytes, of which only the first has a directory, as in ImageJ's files of more than 4 GiB,
+    /// and the place of each plane among them.
+    Contiguous(u64, Vec<usize>),
 }
 
 /// Shape of a stack, and order of its pages.
@@ -59,6 +61,14 @@ struct StackShape {
     counts: [usize; 3],
     /// Page of each plane, volume by volume.
     pages: Vec<usize>,
+}
+
+impl StackShape {
+    /// Planes of which each has the page of its number.
+    fn new(order: PlaneOrder) -> Self {
+        let [slices, channels, times] = order.sizes();
+        Self { counts: [channels, slices, times], pages: order.by_volume().collect() }
+    }
 }
 
 /// Maximum number of planes that a description may claim.
@@ -146,8 +156,11 @@ impl Planes {
                 self.description.metadata.push(entry);
                 Ok(self.read_ome(description, pages))
             }
-            _ => {
-                self.read_resolution(directory);
+            Some(DescriptionFormat::Tifffile) => {
+                Ok(self.read_tifffile(description, directory, pages))
+            }
+            None => {
+                self.read_resolution(directory, None, None);
                 Ok(None)
             }
         }
@@ -156,9 +169,9 @@ impl Planes {
     /// Arranges pages, given by the offsets of their directories, to volumes of `shape`, or else to the slices of one
     /// volume.
     fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<StackShape>) -> Result<(), BoxError> {
-        if let Some(StackShape { counts: [channels, slices, times], pages: order }) = shape {
-            self.set_counts(slices, channels * times);
-            self.channels_as_slices(channels, times);
+        if let Some(StackShape { counts, pages: order }) = shape {
+            self.set_counts(counts);
+            self.channels_as_slices(counts);
             pages = order.into_iter().map(|page| pages[page]).collect();
         }
         self.check(&pages)?;
@@ -192,10 +205,10 @@ impl Planes {
 
     /// Interprets many channels of one slice as slices: Python's tifffile calls unspecified pages channels. ImageJ
     /// shows at most seven channels together.
-    fn channels_as_slices(&mut self, channels: usize, times: usize) {
+    fn channels_as_slices(&mut self, [channels, slices, times]: [usize; 3]) {
         const MAX_CHANNELS: usize = 7;
-        if self.description.dims[2] == 1 && times == 1 && channels > MAX_CHANNELS {
-            self.set_counts(channels, 1);
+        if slices == 1 && times == 1 && channels > MAX_CHANNELS {
+            self.set_counts([1, channels, 1]);
             let warning = format!("its {channels} channels are read as {channels} slices");
             self.description.warnings.push(warning);
         }
@@ -208,38 +221,44 @@ impl Planes {
         directory: &Directory,
         pages: usize,
     ) -> Result<Option<StackShape>, BoxError> {
-        let (images, counts) = imagej_counts(description, pages);
+        let (images, order) = stack::imagej_order(description, pages);
         self.read_imagej_spacing(description, directory);
         if images > pages
             && pages == 1
             && let Some(bytes) = self.plane_bytes(images)
+            && let Some(order) = order
         {
-            self.set_counts(counts[1], counts[0] * counts[2]);
-            if counts[0] > 1 {
-                // Without directories, planes can only be read in file order.
-                let channels = counts[0];
-                return Err(format!(
-                    "an ImageJ stack of {channels} channels with one directory is not supported"
-                )
-                .into());
-            }
-            self.layout = PlaneLayout::Contiguous(bytes);
+            let shape = StackShape::new(order);
+            self.set_counts(shape.counts);
+            self.layout = PlaneLayout::Contiguous(bytes, shape.pages);
             return Ok(None);
         }
-        if counts.iter().product::<usize>() != pages {
+        if images != pages {
             self.add_loss(format!(
                 "its description states {images} images, but the file has {pages}"
             ));
             return Ok(None);
         }
-        let [channels, slices, times] = counts;
-        // Channels vary fastest, then slices, then times.
-        let page = |volume: usize, slice: usize| {
-            volume % channels + channels * (slice + slices * (volume / channels))
-        };
-        let volumes = channels * times;
-        let pages = (0..volumes).flat_map(|v| (0..slices).map(move |s| page(v, s))).collect();
-        Ok(Some(StackShape { counts, pages }))
+        Ok(order.map(StackShape::new))
+    }
+
+    /// Takes order and spacing from the JSON of tifffile.
+    fn read_tifffile(
+        &mut self,
+        description: &str,
+        directory: &Directory,
+        pages: usize,
+    ) -> Option<StackShape> {
+        let fields = stack::tifffile_fields(description).unwrap_or_default();
+        let depth = fields.get("spacing").and_then(serde_json::Value::as_f64);
+        let unit = fields.get("unit").and_then(serde_json::Value::as_str);
+        self.read_resolution(directory, unit, depth);
+        let order = stack::tifffile_order(description)?;
+        let all: usize = order.sizes().iter().product();
+        if all != pages {
+            self.add_loss(format!("its description states {all} images, but the file has {pages}"));
+        }
+        (all == pages).then(|| StackShape::new(order))
     }
 
     /// Takes spacing and origin from ImageJ's description and the resolution.
@@ -248,12 +267,7 @@ impl Planes {
             let number = imagej_value(description, name)?.parse::<f64>().ok()?;
             Some(number).filter(|number| number.is_finite())
         };
-        let resolution = |tag| {
-            let found = self.file.floats(directory, tag, 1)?.first().copied();
-            found.filter(|&count| count.is_finite() && count > 0.0)
-        };
-        let across = resolution(tag::X_RESOLUTION);
-        let down = resolution(tag::Y_RESOLUTION).or(across);
+        let [across, down] = self.resolution(directory);
         let resolution_unit =
             self.file.first_number(directory, tag::RESOLUTION_UNIT).ok().flatten();
         let by_centimetre = resolution_unit == Some(3);
@@ -320,12 +334,12 @@ impl Planes {
             self.add_loss(missing);
             return None;
         }
-        let order = ome::PlaneOrder::read(text, [z_len, c_len, t_len])?;
-        let plane_pages = order.pages(text);
-        let page = |v: usize, z: usize| plane_pages[order.number([z, v % c_len, v / c_len])];
-        let planes = (0..c_len * t_len).flat_map(|v| (0..z_len).map(move |z| (v, z)));
-        let found: Option<Vec<usize>> =
-            planes.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
+        let order = ome::plane_order(text, [z_len, c_len, t_len])?;
+        let plane_pages = ome::plane_pages(text, &order);
+        let found: Option<Vec<usize>> = order
+            .by_volume()
+            .map(|plane| plane_pages[plane].filter(|&page| page < pages))
+            .collect();
         if found.is_none() {
             self.add_loss(missing);
         } else if pages > all {
@@ -337,15 +351,31 @@ impl Planes {
         Some(StackShape { counts: [c_len, z_len, t_len], pages: found? })
     }
 
-    /// Takes the spacing from the resolution.
-    fn read_resolution(&mut self, directory: &Directory) {
-        if let Some(density) = density(&self.file, directory, None)
-            && let Some([across, down]) = density.per(DensityUnit::Centimetre)
-        {
-            let [x, y] = [10.0 / across, 10.0 / down];
-            let placement = Placement::axis_aligned([x, y, x], [0.0; 3]);
-            self.description.set_placement_in(placement, [Some("mm"); 3]);
-        }
+    /// The resolution across and down, in pixels per unit of the file.
+    fn resolution(&self, directory: &Directory) -> [Option<f64>; 2] {
+        let resolution = |tag| {
+            let found = self.file.floats(directory, tag, 1)?.first().copied();
+            found.filter(|&count| count.is_finite() && count > 0.0)
+        };
+        let across = resolution(tag::X_RESOLUTION);
+        [across, resolution(tag::Y_RESOLUTION).or(across)]
+    }
+
+    /// Takes the spacing from the resolution, and from the spacing of slices in `unit` if a description states it. The
+    /// unit is that of the resolution, too, if this has none.
+    fn read_resolution(&mut self, directory: &Directory, unit: Option<&str>, depth: Option<f64>) {
+        let depth = depth.map(f64::abs).filter(|&depth| depth.is_finite() && depth > 0.0);
+        let density = density(&self.file, directory, None);
+        let per_centimetre = density.and_then(|density| density.per(DensityUnit::Centimetre));
+        let ([x, y], own) = match per_centimetre {
+            Some(pixels) => (pixels.map(|pixels| 10.0 / pixels), Some("mm")),
+            None if unit.is_none() && depth.is_none() => return,
+            None => (self.resolution(directory).map(|count| 1.0 / count.unwrap_or(1.0)), unit),
+        };
+        let units = [own, own, unit.filter(|_| depth.is_some()).or(own)];
+        let placement = Placement::axis_aligned([x, y, depth.unwrap_or(x)], [0.0; 3]);
+        self.description.set_placement_in(placement, units);
+        self.has_slice_spacing = depth.is_some();
     }
 
     /// Warning about the assumed spacing of `slices` slices; `None` if the file states it.
@@ -384,8 +414,10 @@ impl Planes {
         Ok(())
     }
 
-    fn set_counts(&mut self, slices: usize, volumes: usize) {
-        (self.description.dims[2], self.description.volumes) = (slices, volumes);
+    /// Sets the numbers of channels, slices and times.
+    fn set_counts(&mut self, [channels, slices, times]: [usize; 3]) {
+        (self.description.dims[2], self.description.volumes) = (slices, channels * times);
+        self.description.channels_and_times = Some([channels, times]);
     }
 
     /// Adds a message about content of the file that the volume does not have.
@@ -400,9 +432,9 @@ impl Planes {
                 let directory = self.file.directory(pages[number])?;
                 Page::read(&self.file, &directory)?
             }
-            PlaneLayout::Contiguous(bytes) => {
+            PlaneLayout::Contiguous(bytes, order) => {
                 let mut page = self.page.clone();
-                page.table.move_by(bytes * number as u64);
+                page.table.move_by(bytes * order[number] as u64);
                 page
             }
         };
@@ -437,23 +469,5 @@ impl Planes {
             }
         };
         chunk.saturating_mul(2).saturating_add(packed).saturating_add(picture)
-    }
-}
-
-/// Number of images, and of channels, slices and times, from a description of ImageJ.
-fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
-    let count = |name| imagej_value(description, name).and_then(|text| text.parse::<usize>().ok());
-    let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
-    let counts = ["channels", "slices", "frames"].map(|name| count(name).unwrap_or(1).max(1));
-    let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
-    let counts = match all {
-        Some(all) if all == images => counts,
-        // Old files only state the number of images.
-        _ => [1, images, 1],
-    };
-    match counts {
-        // Frames of one slice are read as slices, as in ImageJ's commands for stacks.
-        [1, 1, frames] => (images, [1, frames, 1]),
-        counts => (images, counts),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::{grey::grey, names::is_image_file, stack::Slices};
+use super::{grey::grey, stack::Slices};
 use crate::{
     data::{
         image::{Image, Metadata},
@@ -26,7 +26,7 @@ use crate::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    is_file: Some(|path| is_image_file(path) && has_planes(path)),
+    is_file: Some(|path| path.is_file() && has_planes(path)),
     write: Some(WriteSupport {
         extensions: &["tif", "tiff"],
         // Each slice has a directory, all of which precede the samples.

@@ -130,7 +130,10 @@ impl Pyramid {
             scale: Some(spacing[at]),
             first: Some(first[at]),
         };
-        let others = image.map_or_else(Vec::new, |image| volume_axes(image, layout));
+        let others = match image {
+            Some(image) => volume_axes(image, layout),
+            None => stated_axes(file, layout),
+        };
         let version = options.version.unwrap_or(match image {
             Some(image) if image.version == 2 => 2,
             _ => 3,
@@ -399,6 +402,16 @@ fn volume_axes(image: &Image, layout: &Layout) -> Vec<(Axis, usize)> {
     })
     .map(|(_, (axis, &len))| (axis.clone(), len))
     .collect()
+}
+
+/// The axes of channels and times that a file without named axes states; none if `layout` chooses one volume.
+fn stated_axes(file: &VolumeFile, layout: &Layout) -> Vec<(Axis, usize)> {
+    let axis =
+        |name: &str, kind| Axis { name: name.into(), kind, unit: None, scale: None, first: None };
+    let chosen = file.channels_and_times.filter(|_| layout.volume.is_none());
+    let [channels, times] = chosen.unwrap_or([1, 1]);
+    let axes = [(axis("t", AxisKind::Time), times), (axis("c", AxisKind::Channel), channels)];
+    axes.into_iter().filter(|&(_, len)| len > 1).collect()
 }
 
 /// Samples of a chunk along x, y and z: those of the options, of the input, or [`CHUNK`]. Sides of chunks that are too
