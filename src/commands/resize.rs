@@ -29,10 +29,11 @@ pub struct Args {
     #[arg(long)]
     linear: bool,
 
-    /// Decode all pixels of JPEG images that become much smaller
+    /// Decode all pixels of JPEG images and TIFF pyramids that become much smaller
     ///
     /// By default, the decoder makes JPEG images 2, 4 or 8 times smaller if the filter can still halve the result and the
-    /// sides are multiples of that. Pixels change by 0.2 of 255 on average. Not with --linear, nearest and area.
+    /// sides are multiples of that. Pixels change by 0.2 of 255 on average. Of a pyramid, the smallest level that can
+    /// still be halved is decoded. Not with --linear, nearest and area.
     #[arg(long)]
     no_shrink_on_load: bool,
 

@@ -18,7 +18,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         identity::Identity,
-        image::{ImageFormat, has_jpeg_name, is_jpeg, planned_size, sample_bytes},
+        image::{ImageFormat, has_jpeg_name, is_jpeg, jpeg, planned_size, sample_bytes},
         marker::Marker,
         standard,
         volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
@@ -246,9 +246,11 @@ impl Work for Files<'_> {
         let Some(mut input) = input else { return Some(bytes.saturating_mul(copies)) };
         let [x, y, _] = input.shape.dims;
         let is_jpeg = job.volume.is_none() && is_jpeg(&job.source);
-        let shrunken = if is_jpeg { job.filter.shrunken([x, y]) } else { None };
+        let smaller = if is_jpeg { jpeg::smaller_sizes([x, y]) } else { Vec::new() };
+        let (factors, sizes): (Vec<_>, Vec<_>) = smaller.into_iter().unzip();
+        let shrunken = job.filter.shrunken([x, y], &sizes);
         let filter = shrunken.as_ref().map_or(&*job.filter, |(_, filter)| &**filter);
-        let shrink = shrunken.as_ref().map_or(1, |&(shrink, _)| shrink);
+        let shrink = shrunken.as_ref().map_or(1, |&(chosen, _)| factors[chosen]);
         input.shape.dims = [x.div_ceil(shrink), y.div_ceil(shrink), input.shape.dims[2]];
         // A filter that refuses the input takes no memory.
         let output = filter.output(input).unwrap_or(input);

@@ -21,7 +21,7 @@ use crate::{
         image::{
             Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
             RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
-            open_rows,
+            open_rows, smaller_sizes,
         },
         losses,
     },
@@ -41,11 +41,11 @@ use crate::{
 /// # Errors
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
-    if process_in_blocks(job, settings, session)? {
-        return Ok(());
-    }
     let Session { device, timings, .. } = session;
     let filter = &*job.filter;
+    if !takes_smaller_copy(job, settings) && process_in_blocks(job, settings, session)? {
+        return Ok(());
+    }
     let file =
         ImageFile::read(&job.source, session.limits(job.copies(&settings.encoding)), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
@@ -60,9 +60,9 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         return process_jpeg(job, settings, &coefficients, image, &target, session);
     }
     let smaller = OnceCell::new();
-    let shrink = |size| {
-        let (shrink, filter) = filter.shrunken(size).unzip();
-        filter.and_then(|filter| smaller.set(filter).ok()).and(shrink).unwrap_or(1)
+    let shrink = |size, sizes: &[[usize; 2]]| {
+        let (chosen, filter) = filter.shrunken(size, sizes)?;
+        smaller.set(filter).ok().and(Some(chosen))
     };
     let mut pages = file.shrunken_pages(&shrink, timings)?;
     let selected = match settings.pages {
@@ -72,14 +72,18 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
             0..pages.count()
         }
     };
-    if selected.len() > 1 && target.can_hold_pages() {
+    let is_animation = target.can_hold_pages() && target.format() != ImageFormat::Tiff;
+    let stored = |dtype| target.stored_dtype(dtype);
+    let are_unequal = is_animation && !pages.are_equal(selected.clone(), stored);
+    if selected.len() > 1 && target.can_hold_pages() && !are_unequal {
         return process_pages(job, &mut pages, selected, &target, session);
     }
     if selected.len() > 1 {
-        let lost = format_args!(
-            "only the first of {} pages is written: this format holds one",
-            selected.len()
-        );
+        let why = match are_unequal {
+            true => "they differ in size or type, which frames of an animation must not",
+            false => "this format holds one",
+        };
+        let lost = format!("only the first of {} pages is written: {why}", selected.len());
         losses::report(&job.sink, lost, session.strict)?;
     }
     let image = pages.decode(selected.start, timings)?;
@@ -94,6 +98,14 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         target.check_labels(image.samples.dtype())?;
     }
     target.write(target.with_numbers(image, dtype)?)
+}
+
+/// Whether the image has a smaller copy that suffices for the filter, and is decoded as a whole.
+fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
+    let takes_first =
+        settings.pages.is_none_or(|pages| pages == PageRange::ALL || pages.is_first());
+    let found = job.source.path().filter(|_| takes_first).and_then(smaller_sizes);
+    found.is_some_and(|(size, smaller)| job.filter.shrunken(size, &smaller).is_some())
 }
 
 /// Filters the pages `selected` one after the other.

@@ -194,11 +194,15 @@ impl Filter for Chain {
         self.steps.iter().any(|step| step.makes_labels())
     }
 
-    fn shrunken(&self, size: [usize; 2]) -> Option<(usize, Box<dyn Filter>)> {
-        let (factor, first) = self.steps.first()?.shrunken(size)?;
-        let mut smaller = self.clone();
-        smaller.steps[0] = Arc::from(first);
-        Some((factor, Box::new(smaller)))
+    fn shrunken(
+        &self,
+        size: [usize; 2],
+        smaller: &[[usize; 2]],
+    ) -> Option<(usize, Box<dyn Filter>)> {
+        let (chosen, first) = self.steps.first()?.shrunken(size, smaller)?;
+        let mut chain = self.clone();
+        chain.steps[0] = Arc::from(first);
+        Some((chosen, Box::new(chain)))
     }
 
     fn flat_axis(&self) -> Option<usize> {

@@ -233,9 +233,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
         self.run(device, input)
     }
 
-    /// The factor by which a JPEG image of this width and height may be decoded smaller (2, 4 or 8), and the filter for the
-    /// smaller image.
-    fn shrunken(&self, _size: [usize; 2]) -> Option<(usize, Box<dyn Filter>)> {
+    /// The first of the `smaller` sizes in which an image of this width and height may be decoded, the smallest first, and the
+    /// filter for the smaller image.
+    fn shrunken(
+        &self,
+        _size: [usize; 2],
+        _smaller: &[[usize; 2]],
+    ) -> Option<(usize, Box<dyn Filter>)> {
         None
     }
 

@@ -116,6 +116,7 @@ mod threshold;
 mod ties;
 mod tiff;
 mod tiff_files;
+mod tiff_pyramids;
 mod tiff_stacks;
 mod topology;
 mod two_names;

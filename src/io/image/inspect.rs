@@ -10,7 +10,7 @@ use super::{
     pages::Animation,
     probe::Probe,
     read::ImageFile,
-    tiff::PageKind,
+    tiff::{self, PageKind},
 };
 use crate::{
     data::{
@@ -61,6 +61,12 @@ pub fn page_kind(path: &Path) -> Option<PageKind> {
     // A pipe can be read only once.
     let is_readable = path.is_file() && has_planes(path);
     is_readable.then(|| catch_panic(|| PageKind::read(path)).ok()).flatten()
+}
+
+/// Size of the image at `path`, and the sizes of its smaller copies, the smallest first; `None` without such copies.
+pub fn smaller_sizes(path: &Path) -> Option<([usize; 2], Vec<[usize; 2]>)> {
+    let is_readable = path.is_file() && has_planes(path);
+    is_readable.then(|| catch_panic(|| tiff::smaller_sizes(path)).ok()).flatten()?
 }
 
 /// Whether `source` is a regular file with the signature of JPEG, and samples of 8 bits.

@@ -12,7 +12,7 @@ use super::{
     metadata::{
         MetadataBlock, XMP_NAME, add_text, iptc_from_resources, iptc_resource, utf8_or_latin1,
     },
-    pages::{DecodedPage, Encoding},
+    pages::{DecodedPage, Encoding, Shrink},
     probe::Probe,
     tiff::{
         density::density_to_write,
@@ -73,22 +73,31 @@ pub fn has_half_chroma(quality: u8) -> bool {
 
 /// Reads the headers of a file and checks the memory that it takes.
 fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
-    parse_shrunken(bytes, limits, &|_| 1).map(|(file, _)| file)
+    parse_shrunken(bytes, limits, &|_, _| None).map(|(file, _)| file)
 }
 
-/// As [`parse`], for an image that is decoded as many times smaller as `shrink` returns for its upright size. Also
-/// returns that factor.
+/// The factors by which an image of this size can be decoded smaller, so that no pixel is partly outside, and the sizes
+/// that it then has, the smallest first.
+pub fn smaller_sizes(size: [usize; 2]) -> Vec<(usize, [usize; 2])> {
+    let divides = |&factor: &usize| size.iter().all(|side| side.is_multiple_of(factor));
+    let factors = [8, 4, 2].into_iter().filter(divides);
+    factors.map(|factor| (factor, size.map(|side| side / factor))).collect()
+}
+
+/// As [`parse`], for an image that is decoded smaller if `shrink` chooses a size. Also returns the factor.
 fn parse_shrunken<'a>(
     bytes: &'a [u8],
     limits: Limits,
-    shrink: &dyn Fn([usize; 2]) -> usize,
+    shrink: Shrink<'_>,
 ) -> Result<(JpegFile<'a>, usize), BoxError> {
     let file = JpegFile::parse(bytes, &Container::default())?;
-    let mut factors = file.frame.components.iter().flat_map(|component| component.sampling);
+    let mut sampling = file.frame.components.iter().flat_map(|component| component.sampling);
     let upright = decoded(&file, Vec::new(), None).upright_size();
     // The resolution of three fourths cannot be halved, and wide samples are decoded in full.
-    let is_full = is_wide(&file) || factors.any(|factor| factor == 3);
-    let shrink = if is_full { 1 } else { shrink(upright) };
+    let is_full = is_wide(&file) || sampling.any(|factor| factor == 3);
+    let (factors, sizes): (Vec<_>, Vec<_>) = smaller_sizes(upright).into_iter().unzip();
+    let chosen = if is_full { None } else { shrink(upright, &sizes) };
+    let shrink = chosen.map_or(1, |at| factors[at]);
     // Samples that are not decoded to u8 are decoded to u16 first.
     let factor = if is_wide(&file) { 3 } else { 1 };
     let bytes = factor * file.frame.pixel_bytes().div_ceil(shrink * shrink) as u64;
@@ -102,14 +111,14 @@ fn parse_shrunken<'a>(
 /// # Errors
 /// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
-    decode_shrunken(bytes, limits, &|_| 1)
+    decode_shrunken(bytes, limits, &|_, _| None)
 }
 
-/// As `decode`, as many times smaller as `shrink` returns for the size of the upright image: 1, 2, 4 or 8.
+/// As `decode`, but 8, 4 or 2 times smaller if `shrink` chooses that size.
 pub fn decode_shrunken(
     bytes: &[u8],
     limits: Limits,
-    shrink: &dyn Fn([usize; 2]) -> usize,
+    shrink: Shrink<'_>,
 ) -> Result<DecodedPage, BoxError> {
     let (file, shrink) = parse_shrunken(bytes, limits, shrink)?;
     let page = decoded(&file, Vec::new(), None);

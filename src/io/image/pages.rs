@@ -77,6 +77,9 @@ impl DecodedPage {
     }
 }
 
+/// Chooses one of smaller sizes of an image, the smallest first, for the size of the upright image; `None` for all of it.
+pub type Shrink<'a> = &'a dyn Fn([usize; 2], &[[usize; 2]]) -> Option<usize>;
+
 /// Pages of an opened file: slices of a stack, or frames of an animation, each composed with the frames below it. They
 /// are numbered from 0.
 pub trait Pages {
@@ -92,6 +95,14 @@ pub trait Pages {
 
     /// Timing of an animation; `None` for other files.
     fn animation(&self) -> Option<&Animation> {
+        None
+    }
+
+    /// Lets `choose` choose a smaller copy of the only page, which is then decoded in its place.
+    fn shrink(&mut self, _choose: Shrink<'_>) {}
+
+    /// The header of a page, if it is known before the page is decoded and may differ from those of others.
+    fn header(&self, _page: usize) -> Option<DecodedPage> {
         None
     }
 

@@ -3,16 +3,16 @@
 use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
-    codec::Decode,
+    codec::{Decode, ReadAt},
     error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, OnePage, Pages},
+    pages::{Animation, DecodedPage, OnePage, Pages, Shrink},
     tiff::bytes::FileBytes,
     unsupported,
 };
 use crate::{
-    data::image::Image,
+    data::{dtype::Dtype, image::Image},
     io::{Limits, Source, losses::LossLog},
     jpeg::{SparseCoefficients, Summary, has_signature},
     util::{
@@ -65,14 +65,14 @@ impl<'a> ImageFile<'a> {
 
     /// Reads the headers of the pages.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
-        self.shrunken_pages(&|_| 1, timings)
+        self.shrunken_pages(&|_, _| None, timings)
     }
 
-    /// As [`ImageFile::pages`], but a JPEG image is decoded as many times smaller as `shrink` returns for its size: 1, 2, 4
-    /// or 8.
+    /// As [`ImageFile::pages`], but a JPEG image, or the only page of a TIFF with smaller copies, is decoded in the size that
+    /// `shrink` chooses.
     pub fn shrunken_pages<'b>(
         &'b self,
-        shrink: &'b dyn Fn([usize; 2]) -> usize,
+        shrink: Shrink<'b>,
         timings: &Timings,
     ) -> Result<ImagePages<'b>> {
         let pages = self.decode_timed(timings, || {
@@ -87,11 +87,14 @@ impl<'a> ImageFile<'a> {
                     Box::new(OnePage(move || decode(bytes, self.limits))) as Box<dyn Pages>
                 }
                 (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
-                (Decode::Seeking(open), Data::Bytes(bytes)) => {
-                    open(Arc::new(&bytes[..]), self.limits)?
-                }
-                (Decode::Seeking(open), Data::File(file)) => {
-                    open(Arc::new(FileBytes::new(file.try_clone()?)?), self.limits)?
+                (Decode::Seeking(open), data) => {
+                    let bytes: Arc<dyn ReadAt + '_> = match data {
+                        Data::Bytes(bytes) => Arc::new(&bytes[..]),
+                        Data::File(file) => Arc::new(FileBytes::new(file.try_clone()?)?),
+                    };
+                    let mut pages = open(bytes, self.limits)?;
+                    pages.shrink(shrink);
+                    pages
                 }
                 _ => return Err("the file changed while it was read".into()),
             })
@@ -251,6 +254,18 @@ impl ImagePages<'_> {
     /// Timing of an animation; `None` for other files.
     pub fn animation(&self) -> Option<&Animation> {
         self.pages.animation()
+    }
+
+    /// Whether all of `pages` have one size and number of channels, and one type after `stored`, as the frames of an
+    /// animation must.
+    pub fn are_equal(&self, mut pages: Range<usize>, stored: impl Fn(Dtype) -> Dtype) -> bool {
+        let kind = |page| {
+            let header = self.pages.header(page)?;
+            let dtype = stored(header.image.samples.dtype());
+            Some((header.upright_size(), header.image.channels, dtype))
+        };
+        let first = kind(pages.start);
+        pages.all(|page| kind(page) == first)
     }
 
     /// Checks that the file does not state that its pages are slices of a volume, which are not filtered one by one. This

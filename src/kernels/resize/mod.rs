@@ -261,18 +261,19 @@ impl Filter for Resize {
 
     /// As in libvips, a reduction by 2 is left to the filter, and linear light needs all pixels. So do exact samples and
     /// means. The sides must be multiples of the factor, so that no pixel of the smaller image is partly outside.
-    fn shrunken(&self, sides: [usize; 2]) -> Option<(usize, Box<dyn Filter>)> {
+    fn shrunken(
+        &self,
+        size: [usize; 2],
+        smaller: &[[usize; 2]],
+    ) -> Option<(usize, Box<dyn Filter>)> {
         let is_exact = matches!(self.filter, Interpolation::Nearest | Interpolation::Area);
         if is_exact || self.linear || !self.shrink_on_load {
             return None;
         }
-        let result = self.size.resolve([sides[0], sides[1], 1], self.axes);
-        let fits = |&shrink: &usize| {
-            let mut sides = sides.into_iter().zip(result);
-            sides.all(|(from, to)| from >= 2 * shrink * to && from.is_multiple_of(shrink))
-        };
-        let shrink = [8, 4, 2].into_iter().find(fits)?;
-        Some((shrink, Box::new(Self { size: Size::Exact(result.map(Some)), ..self.clone() })))
+        let result = self.size.resolve([size[0], size[1], 1], self.axes);
+        let suffices = |sides: &[usize; 2]| (0..2).all(|axis| sides[axis] >= 2 * result[axis]);
+        let chosen = smaller.iter().position(suffices)?;
+        Some((chosen, Box::new(Self { size: Size::Exact(result.map(Some)), ..self.clone() })))
     }
 
     fn is_exact_for_u8(&self) -> bool {

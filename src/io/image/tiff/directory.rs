@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use super::{bytes::FileBytes, tag};
+use super::bytes::FileBytes;
 use crate::{
     io::image::{codec::ReadAt, error::BoxError},
     util::memory,
@@ -87,6 +87,8 @@ pub struct Directory {
 pub struct PageList {
     /// The offsets of their directories; at least one.
     pub offsets: Vec<u64>,
+    /// The offsets of the directories of smaller copies of pages, masks and other images in the chain.
+    pub others: Vec<u64>,
     /// Warning about missing pages.
     pub loss: Option<String>,
 }
@@ -208,7 +210,10 @@ impl<'a> TiffFile<'a> {
     /// Calls `visit` with the offset and content of each directory of the main chain. The chain ends at a cycle, at the
     /// end of the file, or when the total length of its directories exceeds the file, because they overlap. Returns
     /// whether it ends without a broken directory.
-    fn for_each_directory(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
+    pub fn for_each_directory(
+        &self,
+        mut visit: impl FnMut(u64, &Directory),
+    ) -> Result<bool, BoxError> {
         let mut seen = HashSet::new();
         let (mut at, mut left) = (self.first_directory, self.bytes.len());
         let mut is_whole = true;
@@ -336,28 +341,6 @@ impl<'a> TiffFile<'a> {
         // Text that is not UTF-8 is Latin-1: ImageJ writes `unit=µm` in the encoding of the system.
         let latin_1 = || bytes.iter().map(|&byte| char::from(byte)).collect();
         Some(std::str::from_utf8(bytes).map_or_else(|_| latin_1(), str::to_owned))
-    }
-
-    /// Pages of the file: the main chain without reduced copies and masks of other pages, or the whole chain if it has
-    /// nothing else.
-    pub fn pages(&self) -> Result<PageList, BoxError> {
-        let (mut pages, mut others) = (Vec::new(), Vec::new());
-        let is_whole = self.for_each_directory(|at, directory| {
-            // TIFF 6.0, section 8: bit 0 of NewSubfileType is a reduced image, bit 2 a mask; 2 in the older SubfileType
-            // is a reduced image.
-            let kind = self.first_number(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
-            let older = self.first_number(directory, tag::SUBFILE_TYPE).ok().flatten();
-            match kind.map_or(older != Some(2), |kind| kind & 0b101 == 0) {
-                true => pages.push(at),
-                false => others.push(at),
-            }
-        })?;
-        let offsets = if pages.is_empty() { others } else { pages };
-        let loss = (!is_whole).then(|| match offsets.len() {
-            1 => "pages after the first are missing or damaged".to_owned(),
-            count => format!("pages after the first {count} are missing or damaged"),
-        });
-        Ok(PageList { offsets, loss })
     }
 }
 

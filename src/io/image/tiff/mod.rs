@@ -17,6 +17,7 @@ mod pages;
 mod plane_order;
 mod planes;
 mod probe;
+mod pyramid;
 mod rows;
 mod stack;
 mod storage;
@@ -25,7 +26,7 @@ mod tree;
 mod unpack;
 
 pub use self::page_kind::PageKind;
-pub(in crate::io) use self::{encode::stack_header, planes::Planes};
+pub(in crate::io) use self::{encode::stack_header, pages::smaller_sizes, planes::Planes};
 use super::codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport};
 use crate::data::dtype::Dtype;
 

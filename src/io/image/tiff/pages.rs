@@ -1,6 +1,6 @@
 //! Pages of a file as images, decoded as a whole or by rows.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::{
     color_conversion::ColorConversion,
@@ -26,7 +26,7 @@ use crate::{
             error::{BoxError, catch_panic},
             limits::check_size,
             metadata::MetadataBlock,
-            pages::{DecodedPage, Pages},
+            pages::{DecodedPage, Pages, Shrink},
             rows::{ReadRows, RowsHeader},
         },
         losses,
@@ -41,7 +41,7 @@ pub fn open<'a>(
     let file = TiffFile::open(input)?;
     let pages = file.pages()?;
     let description = TiffDescription::read(&file, &pages)?;
-    Ok(Box::new(TiffPages { file, pages: pages.offsets, description, limits }))
+    Ok(Box::new(TiffPages { file, pages, description, limits, level: None }))
 }
 
 /// Description (tag 270) of all pages in the first page, and warnings about missing pages.
@@ -94,23 +94,43 @@ impl TiffDescription {
 
 struct TiffPages<'a> {
     file: TiffFile<'a>,
-    /// Offsets of their directories.
-    pages: Vec<u64>,
+    pages: PageList,
     description: TiffDescription,
     limits: Limits,
+    /// Offset of the directory of the smaller copy that is decoded in place of the only page.
+    level: Option<u64>,
 }
 
 impl Pages for TiffPages<'_> {
     fn count(&self) -> usize {
-        self.pages.len()
+        self.pages.offsets.len()
     }
 
     fn decode(&mut self, page: usize) -> Result<DecodedPage, BoxError> {
-        decode_page(&self.file, self.pages[page], &self.description, self.limits)
+        let at = self.pages.offsets[page];
+        let Some(level) = self.level else {
+            return decode_page(&self.file, at, &self.description, self.limits);
+        };
+        let mut smaller = decode_page(&self.file, level, &self.description, self.limits)?;
+        let whole = OpenedPage::new(&self.file, at, &self.description)?.decoded;
+        smaller.image.metadata = whole.image.metadata;
+        smaller.losses = whole.losses;
+        Ok(smaller)
+    }
+
+    fn shrink(&mut self, choose: Shrink<'_>) {
+        let Some((full, levels)) = usable_levels(&self.file, &self.pages) else { return };
+        let sizes: Vec<[usize; 2]> = levels.iter().map(|(_, size)| *size).collect();
+        self.level = choose(full, &sizes).map(|chosen| levels[chosen].0);
+    }
+
+    fn header(&self, page: usize) -> Option<DecodedPage> {
+        let at = *self.pages.offsets.get(page)?;
+        Some(OpenedPage::new(&self.file, at, &self.description).ok()?.decoded)
     }
 
     fn sample_bytes(&self, page: usize) -> Option<u64> {
-        let directory = self.file.directory(*self.pages.get(page)?).ok()?;
+        let directory = self.file.directory(*self.pages.offsets.get(page)?).ok()?;
         let page = Page::read(&self.file, &directory).ok()?;
         let conversion = ColorConversion::read(&self.file, &directory, &page).ok()?;
         Some(conversion.bytes(&page))
@@ -120,6 +140,26 @@ impl Pages for TiffPages<'_> {
         let text = self.description.pages.as_ref().map_or("", |pages| &pages.text);
         self.count() > 1 && stack::states_slices(text)
     }
+}
+
+/// Size of the only page, and its smaller copies that may be decoded in its place; `None` if it is stored rotated.
+fn usable_levels(
+    file: &TiffFile<'_>,
+    pages: &PageList,
+) -> Option<([usize; 2], Vec<(u64, [usize; 2])>)> {
+    let levels = file.copies(pages).ok()?.levels;
+    let directory = file.directory(pages.offsets[0]).ok()?;
+    let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
+    let is_usable = !levels.is_empty() && orientation.is_none_or(|orientation| orientation <= 1);
+    let size = || Page::read(file, &directory).ok().map(|page| page.size);
+    is_usable.then(size).flatten().map(|size| (size, levels))
+}
+
+/// Size of the image of the file at `path`, and the sizes of its smaller copies, the smallest first.
+pub fn smaller_sizes(path: &Path) -> Result<Option<([usize; 2], Vec<[usize; 2]>)>, BoxError> {
+    let file = TiffFile::open_path(path)?;
+    let levels = usable_levels(&file, &file.pages()?);
+    Ok(levels.map(|(full, levels)| (full, levels.into_iter().map(|(_, size)| size).collect())))
 }
 
 /// A page whose directory has been read.
@@ -291,7 +331,7 @@ impl ReadRows for TiffRows {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::fs;
 
     use super::{
         super::{

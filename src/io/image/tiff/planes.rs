@@ -78,7 +78,7 @@ impl Planes {
     /// Opens the file at `path`, which is the first of `files` files with slices.
     pub fn open(path: &Path, files: usize) -> Result<Self, BoxError> {
         let file = TiffFile::open_path(path)?;
-        let PageList { offsets: pages, loss } = file.pages()?;
+        let PageList { offsets: pages, loss, .. } = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;
         page.colours()?;

@@ -36,6 +36,17 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
             add(name, format!("{} bytes", entry.count));
         }
     }
+    let copies = file.copies(&pages)?;
+    let sizes = |sizes: &mut dyn Iterator<Item = &[usize; 2]>| {
+        sizes.map(|[width, height]| format!("{width}x{height}")).collect::<Vec<_>>().join(", ")
+    };
+    let levels = sizes(&mut copies.levels.iter().rev().map(|(_, size)| size));
+    let others = sizes(&mut copies.others.iter());
+    for (name, list) in [("smaller levels", levels), ("further images", others)] {
+        if !list.is_empty() {
+            add(name, list);
+        }
+    }
     let description = TiffDescription::read(&file, &pages)?;
     if let Some(density) = density(&file, &directory, description.pages.as_ref()) {
         add("pixels", format_density(density));

@@ -24,6 +24,7 @@ pub const TILE_WIDTH: u16 = 322;
 pub const TILE_HEIGHT: u16 = 323;
 pub const TILE_OFFSETS: u16 = 324;
 pub const TILE_BYTES: u16 = 325;
+pub const SUB_IFDS: u16 = 330;
 pub const EXTRA_SAMPLES: u16 = 338;
 pub const SAMPLE_FORMAT: u16 = 339;
 pub const JPEG_TABLES: u16 = 347;

@@ -1,0 +1,152 @@
+//! Smaller copies of an image in a TIFF are no pages: pyramids and slides.
+
+use std::{fs, path::Path};
+
+use predicates::{prelude::PredicateBooleanExt, str::contains};
+
+use crate::{
+    common::{Noise, info_json, outcome},
+    inputs::{as_f64, load_image},
+    tiff_files::{TiffPage, tiff},
+};
+
+const SIZES: [[usize; 2]; 4] = [[160, 128], [80, 64], [40, 32], [20, 16]];
+
+fn write(folder: &Path, pages: &[TiffPage]) {
+    fs::write(folder.join("in.tif"), tiff(pages)).unwrap();
+}
+
+/// Levels that are flat, each with another value.
+fn levels() -> Vec<TiffPage> {
+    SIZES.iter().zip([10, 20, 30, 40]).map(|(&size, value)| TiffPage::flat(size, value)).collect()
+}
+
+/// The kinds of pyramids: their pages, and the sizes of images that are no levels.
+fn pyramids() -> Vec<(&'static str, Vec<TiffPage>, &'static str)> {
+    let [full, half, quarter, eighth] = <[TiffPage; 4]>::try_from(levels()).ok().unwrap();
+    let copies = |pages: &[&TiffPage]| {
+        pages.iter().map(|&page| page.clone().longs(254, [1])).collect::<Vec<_>>()
+    };
+    let reduced = [vec![full.clone()], copies(&[&half, &quarter, &eighth])].concat();
+    let nested = full.clone().with_copy(half.clone()).with_copy(quarter.clone());
+    let slide = full.clone().described("Aperio Image Library v11\r\n160x128");
+    let label = TiffPage::flat([33, 44], 1).longs(254, [1]);
+    let macro_picture = TiffPage::flat([55, 22], 2).longs(254, [9]);
+    let thumbnail = TiffPage::flat([64, 47], 3);
+    vec![
+        ("halved pages", levels(), ""),
+        ("NewSubfileType", reduced, ""),
+        ("SubIFDs", vec![nested.with_copy(eighth.clone())], ""),
+        (
+            "Aperio",
+            vec![slide, thumbnail, half, quarter, eighth, label, macro_picture],
+            "33x44, 55x22, 64x47",
+        ),
+    ]
+}
+
+#[test]
+fn levels_are_no_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, pages, others) in pyramids() {
+        write(folder, &pages);
+        let info = &info_json(folder, "info in.tif --json")[0];
+        assert_eq!(info["size"], serde_json::json!([160, 128]), "{name}");
+        assert_eq!(info["pages"], 1, "{name}");
+        let text = info["metadata"].to_string();
+        assert!(text.contains("80x64, 40x32, 20x16"), "{name}: {text}");
+        assert!(text.contains(others), "{name}: {text}");
+        for output in ["o.png", "o.tif", "o.gif", "o.jpg"] {
+            let line = format!("blur in.tif {output} --sigma 1");
+            outcome(folder, &line).success().stderr("");
+            assert_eq!(info_json(folder, &format!("info {output} --json"))[0]["size"][0], 160);
+        }
+        let blurred = load_image(folder.join("o.png"));
+        assert!(as_f64(&blurred.samples).iter().all(|&value| value == 10.0), "{name}");
+        assert_eq!(info_json(folder, "info o.tif --json")[0]["pages"], 1, "{name}");
+    }
+}
+
+/// The smallest level that is still twice as large as the result along both axes.
+#[test]
+fn resize_takes_the_smallest_level_that_suffices() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, pages, _) in pyramids() {
+        write(folder, &pages);
+        for (flags, value) in [
+            ("--max 10", 40.0),
+            ("--max 11", 30.0),
+            ("--size 20x10", 30.0),
+            ("--size 20x17", 20.0),
+            ("--max 60", 10.0),
+            ("--scale 2", 10.0),
+            ("--max 10 --no-shrink-on-load", 10.0),
+            ("--max 10 --linear", 10.0),
+            ("--max 10 --filter nearest", 10.0),
+            ("--max 10 --filter area", 10.0),
+            ("--max 10 --max-memory 64M", 40.0),
+        ] {
+            let line = format!("resize in.tif o.png {flags}");
+            outcome(folder, &line).success().stderr("");
+            let found = as_f64(&load_image(folder.join("o.png")).samples);
+            assert!(found.iter().all(|&found| found == value), "{name} {flags}: {found:?}");
+        }
+        outcome(folder, "resize in.tif o.png --max 10 --then blur --sigma 0").success();
+        assert_eq!(as_f64(&load_image(folder.join("o.png")).samples)[0], 40.0, "{name}");
+    }
+    // Metadata are those of the whole image.
+    let mut pages = levels();
+    pages[0] = pages[0].clone().described("a slide").resolution(300, 2);
+    write(folder, &pages);
+    outcome(folder, "resize in.tif o.tif --max 10").success();
+    outcome(folder, "info o.tif")
+        .success()
+        .stdout(contains("300 x 300 per inch").and(contains("a slide")));
+}
+
+/// Pages of one size, or of sizes that are not halved, are pages.
+#[test]
+fn other_pages_stay_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for sizes in [
+        vec![[160, 120], [160, 120]],
+        vec![[160, 120], [80, 60], [80, 60]],
+        vec![[160, 120], [80, 61]],
+        vec![[80, 60], [160, 120]],
+        vec![[160, 120], [80, 120]],
+    ] {
+        let pages: Vec<_> = sizes.iter().map(|&size| TiffPage::flat(size, 7)).collect();
+        write(folder, &pages);
+        assert_eq!(info_json(folder, "info in.tif --json")[0]["pages"], sizes.len(), "{sizes:?}");
+    }
+    let mut noise = Noise(3);
+    let rgb = TiffPage::grey([80, 60], 8, noise.bytes(80 * 60 * 3)).shorts(277, [3]);
+    write(folder, &[TiffPage::flat([160, 120], 7), rgb.shorts(258, [8; 3]).shorts(262, [2])]);
+    assert_eq!(info_json(folder, "info in.tif --json")[0]["pages"], 2);
+}
+
+/// Frames of an animation have one size: of other pages, the first is written, as to formats of one page.
+#[test]
+fn unequal_pages_become_no_animation() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let first = TiffPage::flat([14, 10], 7);
+    let wide = TiffPage::grey([14, 10], 16, vec![1; 280]);
+    let narrow = TiffPage::flat([9, 20], 8);
+    for (other, outputs) in [(narrow, &["o.png", "o.gif", "o.webp"][..]), (wide, &["o.png"])] {
+        write(folder, &[first.clone(), other]);
+        for output in outputs {
+            let line = format!("blur in.tif {output} --sigma 0");
+            let message = "only the first of 2 pages is written";
+            outcome(folder, &line).success().stderr(contains(message));
+            outcome(folder, &format!("{line} --strict")).code(4).stderr(contains(message));
+            let image = load_image(folder.join(output));
+            assert_eq!([image.width, image.height], [14, 10], "{output}");
+        }
+        outcome(folder, "blur in.tif o.tif --sigma 0").success().stderr("");
+        assert_eq!(info_json(folder, "info o.tif --json")[0]["pages"], 2);
+    }
+}
