@@ -118,6 +118,7 @@ mod tiff;
 mod tiff_files;
 mod tiff_pyramids;
 mod tiff_stacks;
+mod tiff_storage;
 mod topology;
 mod two_names;
 mod unit_files;

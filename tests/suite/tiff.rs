@@ -121,7 +121,7 @@ fn names_unsupported_kinds_and_reports_losses() {
         (259, 34934, "JPEG XR"),
         (259, 6, "old-style JPEG"),
         (259, 12345, "12345"),
-        (258, 64, "u64"),
+        (258, 48, "48 bits"),
         (262, 32803, "colour filter array"),
         (339, 5, "complex"),
     ] {

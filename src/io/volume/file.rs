@@ -224,6 +224,10 @@ impl VolumeFile {
     /// Announces that 64-bit integers will be read by [`VolumeReader::read_integers`], without conversion to f64.
     /// Returns their type; `None` if the volume stores no such values.
     pub fn keep_integers(&mut self) -> Option<Dtype> {
+        // Slices are read as f64.
+        if self.slices().is_some() {
+            return None;
+        }
         let Description { stored, scale, ref mut losses, .. } = self.description;
         match (stored, scale) {
             (StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    fax, old_jpeg,
     page::Page,
     storage::{Compression, Predictor, SampleFormat},
     unpack::{ByteStream, decompress},
@@ -28,7 +29,7 @@ pub struct DecodedChunk {
     pub size: [usize; 2],
     /// Interleaved samples of the type of the page.
     pub samples: Vec<u8>,
-    /// Whether parts of JPEG data are missing.
+    /// Whether parts of JPEG or fax data are missing.
     pub is_damaged: bool,
 }
 
@@ -55,7 +56,14 @@ pub fn decode(
     check_scratch(limits, len.min(bytes.len()), "decoding a strip or tile")?;
     let mut packed = bytes.read(offset, len)?;
     let decoded = match page.compression {
-        Compression::Jpeg => from_jpeg(page, &packed, size, wanted, limits),
+        Compression::OldJpeg if !page.tables.is_empty() => {
+            let stored = if page.is_tiled { page.chunk[1] } else { rows };
+            let stream = old_jpeg::stream(page, &packed, stored);
+            stream.and_then(|stream| from_jpeg(page, (&stream, &[]), size, wanted, limits))
+        }
+        Compression::Jpeg | Compression::OldJpeg => {
+            from_jpeg(page, (&packed, &page.tables), size, wanted, limits)
+        }
         compression => {
             let wanted_bytes = page.chunk_bytes(rows);
             check_scratch(limits, wanted_bytes, "decoding a strip or tile")?;
@@ -63,17 +71,21 @@ pub fn decode(
             if page.is_reversed {
                 packed.to_mut().iter_mut().for_each(|byte| *byte = byte.reverse_bits());
             }
+            let mut is_damaged = false;
             let rows_bytes = match compression {
                 Compression::None if packed.len() < wanted_len => Err("it ends early".into()),
                 Compression::None => Ok(packed),
+                Compression::Fax(kind) => {
+                    memory::zeros::<u8>(wanted_len).map_err(BoxError::from).map(|mut rows| {
+                        is_damaged = fax::decode(kind, &packed, page.chunk[0], &mut rows);
+                        Cow::Owned(rows)
+                    })
+                }
                 _ => decompress_all(compression, &packed, wanted_len).map(Cow::Owned),
             };
             rows_bytes.and_then(|mut stored| {
-                Ok(DecodedChunk {
-                    size,
-                    samples: extract_samples(page, &mut stored, size, wanted)?,
-                    is_damaged: false,
-                })
+                let samples = extract_samples(page, &mut stored, size, wanted)?;
+                Ok(DecodedChunk { size, samples, is_damaged })
             })
         }
     };
@@ -155,6 +167,15 @@ fn extract_samples(
             pick(row, to, unit, count, wanted);
         } else {
             widen(page, row, to, count, wanted);
+        }
+    }
+    if page.has_long_integers() {
+        for value in pixels.as_chunks_mut().0 {
+            let number = match page.format {
+                SampleFormat::Signed => i64::from_ne_bytes(*value) as f64,
+                _ => u64::from_ne_bytes(*value) as f64,
+            };
+            *value = number.to_ne_bytes();
         }
     }
     Ok(pixels)
@@ -297,10 +318,10 @@ fn upsampled(
     pixels
 }
 
-/// Decodes a chunk that is a JPEG stream, whose tables may be shared by all chunks.
+/// Decodes a chunk that is a JPEG stream; all chunks may share tables.
 fn from_jpeg(
     page: &Page,
-    packed: &[u8],
+    (packed, tables): (&[u8], &[u8]),
     [columns, rows]: [usize; 2],
     wanted: &[usize],
     limits: Limits,
@@ -315,7 +336,7 @@ fn from_jpeg(
         (_, YCbCr) => ColourSource::Forced(ColourModel::YCbCr),
         _ => ColourSource::FromFile,
     };
-    let file = JpegFile::parse(packed, &Container { tables: &page.tables, colour })?;
+    let file = JpegFile::parse(packed, &Container { tables, colour })?;
     let needed = file.frame.pixel_bytes() + file.scratch_bytes();
     check_scratch(limits, needed as u64, "decoding a strip or tile")?;
     let ([width, height], channels) = (file.frame.size, file.frame.colour.channels());

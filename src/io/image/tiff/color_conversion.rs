@@ -6,7 +6,7 @@
 use super::{
     directory::{Directory, TiffFile},
     page::Page,
-    storage::{Compression, Photometric},
+    storage::Photometric,
     tag,
 };
 use crate::{
@@ -54,7 +54,7 @@ impl StoredColors {
     fn read(file: &TiffFile<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         Ok(match page.photometric {
             // The JPEG decoder converts to RGB.
-            Photometric::YCbCr if page.compression == Compression::Jpeg => Self::Plain,
+            Photometric::YCbCr if page.compression.is_jpeg() => Self::Plain,
             Photometric::MinIsWhite => Self::MinIsWhite,
             Photometric::Cmyk => Self::Cmyk,
             Photometric::CieLab => Self::CieLab,
@@ -158,6 +158,10 @@ impl ColorConversion {
             losses.push(format!(
                 "{left} of its {count} channels are left out: only grey or RGB, and alpha, are read"
             ));
+        }
+        if page.has_long_integers() {
+            let name = page.type_name();
+            losses.push(format!("{name} samples are read as f64, exact up to 2^53"));
         }
         if matches!(model, StoredColors::Cmyk) {
             losses.push("CMYK becomes RGB, without its colour profile".to_owned());

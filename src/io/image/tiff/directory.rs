@@ -294,9 +294,16 @@ impl<'a> TiffFile<'a> {
                 numbers.extend(units(&bytes, u32::from_ne_bytes).map(u64::from));
             }
             kind::LONG8 | kind::IFD8 => numbers.extend(units(&bytes, u64::from_ne_bytes)),
+            kind::SBYTE => numbers.extend(units(&bytes, i8::from_ne_bytes).filter_map(unsigned)),
+            kind::SSHORT => numbers.extend(units(&bytes, i16::from_ne_bytes).filter_map(unsigned)),
+            kind::SLONG => numbers.extend(units(&bytes, i32::from_ne_bytes).filter_map(unsigned)),
+            kind::SLONG8 => numbers.extend(units(&bytes, i64::from_ne_bytes).filter_map(unsigned)),
             _ => return Err(format!("tag {} is not a number", entry.tag).into()),
         }
-        Ok(numbers)
+        match numbers.len() as u64 == entry.count {
+            true => Ok(numbers),
+            false => Err(format!("tag {} has a negative value", entry.tag).into()),
+        }
     }
 
     /// The first value of a tag as an unsigned number.
@@ -324,6 +331,9 @@ impl<'a> TiffFile<'a> {
             kind::SLONG => units(&bytes, i32::from_ne_bytes).map(f64::from).collect(),
             kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
             kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
+            kind::SBYTE => units(&bytes, i8::from_ne_bytes).map(f64::from).collect(),
+            kind::SSHORT => units(&bytes, i16::from_ne_bytes).map(f64::from).collect(),
+            kind::SLONG => units(&bytes, i32::from_ne_bytes).map(f64::from).collect(),
             _ => {
                 let numbers = self.entry_numbers(&entry).ok()?;
                 numbers.into_iter().map(|number| number as f64).collect()
@@ -342,6 +352,11 @@ impl<'a> TiffFile<'a> {
         let latin_1 = || bytes.iter().map(|&byte| char::from(byte)).collect();
         Some(std::str::from_utf8(bytes).map_or_else(|_| latin_1(), str::to_owned))
     }
+}
+
+/// A signed number as an unsigned one; `None` if it is negative.
+fn unsigned(number: impl TryInto<u64>) -> Option<u64> {
+    number.try_into().ok()
 }
 
 /// Splits `bytes` into numbers of `N` bytes.

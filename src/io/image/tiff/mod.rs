@@ -10,6 +10,8 @@ mod description;
 pub(super) mod directory;
 mod encode;
 pub(super) mod exif;
+mod fax;
+mod old_jpeg;
 mod ome;
 mod page;
 mod page_kind;

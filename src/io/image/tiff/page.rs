@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::{
     directory::{Directory, TiffFile},
-    storage::{Compression, Photometric, Predictor, SampleFormat, sample_type},
+    old_jpeg,
+    storage::{Compression, Fax, Photometric, Predictor, SampleFormat, sample_type},
     tag,
 };
 use crate::{data::dtype::Dtype, io::image::error::BoxError};
@@ -116,7 +117,7 @@ impl Page {
             compression,
             predictor: Predictor::None,
             has_idle_predictor: false,
-            is_reversed: or(tag::FILL_ORDER, 1)? == 2 && compression != Compression::Jpeg,
+            is_reversed: or(tag::FILL_ORDER, 1)? == 2 && !compression.is_jpeg(),
             is_little_endian: file.is_little_endian,
             is_tiled: directory.find(tag::TILE_WIDTH).is_some(),
             chunk: size,
@@ -127,26 +128,51 @@ impl Page {
         if photometric == Photometric::YCbCr {
             page.subsampling = subsampling(file, directory)?;
         }
-        if compression == Compression::Jpeg {
-            page.read_jpeg_tables(file, directory)?;
+        page.check_storage()?;
+        if let Compression::Fax(Fax::Group3 { is_2d }) = &mut page.compression {
+            *is_2d = or(tag::T4_OPTIONS, 0)? & 1 == 1;
         }
         page.read_predictor(or(tag::PREDICTOR, 1)?)?;
+        if compression == Compression::OldJpeg
+            && let Some([offset, length]) = old_jpeg::whole_stream(file, directory)
+        {
+            (page.is_tiled, page.is_planar, page.chunk) =
+                (false, false, size.map(|side| side.max(1)));
+            let (offsets, lengths) = (vec![offset], vec![length]);
+            let file_bytes = file.bytes.len();
+            page.table = ChunkTable { offsets, lengths, file_bytes, is_split: false };
+            return Ok(page);
+        }
         page.find_chunks(file, directory)?;
+        match compression {
+            Compression::Jpeg => {
+                let tables = directory.find(tag::JPEG_TABLES);
+                page.tables =
+                    tables.map(|entry| file.value(entry)).transpose()?.unwrap_or_default();
+            }
+            Compression::OldJpeg => page.tables = old_jpeg::tables(file, directory, &page)?,
+            _ => {}
+        }
         Ok(page)
     }
 
-    fn read_jpeg_tables(
-        &mut self,
-        file: &TiffFile<'_>,
-        directory: &Directory,
-    ) -> Result<(), BoxError> {
-        if let Some(entry) = directory.find(tag::JPEG_TABLES) {
-            self.tables = file.value(entry)?;
+    /// Refuses kinds of samples that are not supported with the compression or the colours.
+    fn check_storage(&self) -> Result<(), BoxError> {
+        let Self { bits, compression, subsampling, .. } = *self;
+        if compression.is_jpeg() && (bits != 8 || self.format != SampleFormat::Unsigned) {
+            return Err(format!("JPEG of {bits} bits in TIFF is not supported").into());
         }
-        match self.bits == 8 && self.format == SampleFormat::Unsigned {
-            true => Ok(()),
-            false => Err(format!("JPEG of {} bits in TIFF is not supported", self.bits).into()),
+        if matches!(compression, Compression::Fax(_)) && (bits != 1 || self.chunk_samples() != 1) {
+            return Err("CCITT fax compression is for samples of 1 bit".into());
         }
+        if self.photometric == Photometric::YCbCr
+            && self.is_planar
+            && subsampling != [1, 1]
+            && !compression.is_jpeg()
+        {
+            return Err("planar YCbCr with subsampled Cb and Cr is not supported".into());
+        }
+        Ok(())
     }
 
     /// Value of a tag with one value per sample, which must be equal; `otherwise` without the tag.
@@ -167,8 +193,8 @@ impl Page {
 
     fn read_predictor(&mut self, number: u64) -> Result<(), BoxError> {
         // As in libtiff, other compressions have no predictor.
-        if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
-        {
+        use Compression::{Deflate, Lzma, Lzw, Zstd};
+        if !matches!(self.compression, Lzw | Deflate | Zstd | Lzma) {
             self.has_idle_predictor = number != 1;
             return Ok(());
         }
@@ -197,6 +223,11 @@ impl Page {
         })
     }
 
+    /// Whether samples are integers of 64 bits, which are read as f64.
+    pub fn has_long_integers(&self) -> bool {
+        self.bits == 64 && self.format != SampleFormat::Float
+    }
+
     /// Samples of a pixel in one chunk.
     pub fn chunk_samples(&self) -> usize {
         if self.is_planar { 1 } else { self.samples }
@@ -221,7 +252,7 @@ impl Page {
     /// Whether several pixels share samples of Cb and Cr. JPEG data state their subsampling themselves.
     pub fn is_subsampled(&self) -> bool {
         self.photometric == Photometric::YCbCr
-            && self.compression != Compression::Jpeg
+            && !self.compression.is_jpeg()
             && !self.is_planar
             && self.samples == 3
             && self.subsampling != [1, 1]
@@ -384,7 +415,11 @@ impl Page {
         match self.compression {
             Compression::None => unpacked,
             // Tables and metadata precede the image.
-            Compression::Jpeg => unpacked.saturating_mul(4).saturating_add(128 << 10),
+            Compression::Jpeg | Compression::OldJpeg => {
+                unpacked.saturating_mul(4).saturating_add(128 << 10)
+            }
+            // The shortest runs of both colours have 9 bits, and an end of line has 12 and zeros before it.
+            Compression::Fax(_) => unpacked.saturating_mul(8).saturating_add(64 << 10),
             // LZW turns a byte into at most 18 bits.
             _ => unpacked.saturating_mul(4).saturating_add(4 << 10),
         }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     data::{
+        dtype::Dtype,
         image::{DensityUnit, Image},
         placement::Placement,
     },
@@ -103,6 +104,8 @@ impl Planes {
         let [width, height] = page.size;
         let stored = match (page.format, page.bits) {
             (SampleFormat::Float, 16) => StoredType::F16,
+            (SampleFormat::Unsigned, 64) => StoredType::As(Dtype::U64),
+            (SampleFormat::Signed, 64) => StoredType::As(Dtype::I64),
             _ => StoredType::As(page.dtype),
         };
         let mut description = Description::new([width, height, slices], stored, 0);
@@ -197,7 +200,7 @@ impl Planes {
                 self.add_loss(format!("{} of its {samples} channels are left out", samples - 1));
             }
         }
-        if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
+        if compression.is_jpeg() && self.channels == 1 && samples > 1 {
             return Err("JPEG of several channels that are not colours is not supported".into());
         }
         Ok(())

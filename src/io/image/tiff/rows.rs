@@ -57,7 +57,8 @@ impl<'a> RowReader<'a> {
     ) -> Self {
         let is_streamed = !page.is_tiled
             && !page.is_subsampled()
-            && page.compression != Compression::Jpeg
+            && !page.compression.is_jpeg()
+            && !matches!(page.compression, Compression::Fax(_))
             && page.chunk_bytes(page.chunk[1]) > stream_threshold;
         let chunks = ChunkReader { page, bytes, wanted, limits, damaged: AtomicUsize::new(0) };
         Self { chunks, is_streamed, streams: Vec::new(), held: None }

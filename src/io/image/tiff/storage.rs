@@ -17,10 +17,32 @@ pub enum Compression {
     Deflate,
     PackBits,
     Zstd,
+    Lzma,
     Jpeg,
+    /// JPEG of TIFF 6.0, which later writers do not use.
+    OldJpeg,
+    Fax(Fax),
+}
+
+/// Kind of CCITT fax compression, of bilevel rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fax {
+    /// Runs, with rows that begin at a byte.
+    Rows,
+    /// Runs, with rows that begin at 16 bits.
+    Words,
+    /// T.4, with an end of line before each row, which may be coded by its differences from the row before.
+    Group3 { is_2d: bool },
+    /// T.6: differences from the row before.
+    Group4,
 }
 
 impl Compression {
+    /// Whether strips and tiles are decoded by the JPEG decoder.
+    pub fn is_jpeg(self) -> bool {
+        matches!(self, Self::Jpeg | Self::OldJpeg)
+    }
+
     /// Compression with this number in the tag.
     pub fn from_tag(number: u64) -> Result<Self, BoxError> {
         let name = match number {
@@ -30,8 +52,12 @@ impl Compression {
             32773 => return Ok(Self::PackBits),
             50000 | 34926 => return Ok(Self::Zstd),
             7 => return Ok(Self::Jpeg),
-            2..=4 | 32771 => "CCITT fax",
-            6 => "old-style JPEG",
+            2 => return Ok(Self::Fax(Fax::Rows)),
+            3 => return Ok(Self::Fax(Fax::Group3 { is_2d: false })),
+            4 => return Ok(Self::Fax(Fax::Group4)),
+            32771 => return Ok(Self::Fax(Fax::Words)),
+            6 => return Ok(Self::OldJpeg),
+            34925 => return Ok(Self::Lzma),
             9 | 10 | 34661 => "JBIG",
             32766 => "NeXT",
             32809 => "ThunderScan",
@@ -40,7 +66,6 @@ impl Compression {
             34676 | 34677 => "LogLuv",
             34887 => "LERC",
             34892 => "lossy DNG",
-            34925 => "LZMA",
             34927 | 50001 => "WebP",
             34715 => "JBIG2",
             34933 => "PNG",
@@ -64,7 +89,12 @@ impl Compression {
             Self::Deflate => "deflate",
             Self::PackBits => "PackBits",
             Self::Zstd => "zstd",
+            Self::Lzma => "LZMA",
             Self::Jpeg => "JPEG",
+            Self::OldJpeg => "old-style JPEG",
+            Self::Fax(Fax::Rows | Fax::Words) => "CCITT RLE",
+            Self::Fax(Fax::Group3 { .. }) => "CCITT Group 3",
+            Self::Fax(Fax::Group4) => "CCITT Group 4",
         }
     }
 }
@@ -141,8 +171,7 @@ pub fn sample_type(bits: u64, format: u64) -> Result<(SampleFormat, Dtype), BoxE
         (SampleFormat::Signed, 17..=32) => Dtype::I32,
         (SampleFormat::Float, 16 | 24 | 32) => Dtype::F32,
         (SampleFormat::Float, 64) => Dtype::F64,
-        (SampleFormat::Unsigned, 64) => return Err("u64 samples are not supported".into()),
-        (SampleFormat::Signed, 64) => return Err("i64 samples are not supported".into()),
+        (SampleFormat::Unsigned | SampleFormat::Signed, 64) => Dtype::F64,
         _ => return Err(format!("samples of {bits} bits are not supported").into()),
     };
     Ok((format, dtype))

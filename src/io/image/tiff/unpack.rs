@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::ZlibDecoder;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
@@ -11,8 +12,9 @@ use super::storage::Compression;
 /// A stream of decompressed bytes.
 pub type ByteStream<'a> = Box<dyn Read + Send + 'a>;
 
-/// Maximum window of zstd in bytes, which is the default of the program zstd.
-const MAX_ZSTD_WINDOW: u64 = 8 << 20;
+/// Maximum window of zstd and maximum dictionary of LZMA in bytes, unless a strip is larger: the defaults of the programs
+/// zstd and xz.
+const MAX_WINDOW: u64 = 8 << 20;
 
 /// Opens a stream of decompressed data of `bytes` bytes.
 pub fn decompress<'a>(
@@ -21,13 +23,22 @@ pub fn decompress<'a>(
     bytes: u64,
 ) -> io::Result<ByteStream<'a>> {
     Ok(match compression {
-        Compression::None | Compression::Jpeg => Box::new(packed),
+        Compression::None | Compression::Jpeg | Compression::OldJpeg | Compression::Fax(_) => {
+            Box::new(packed)
+        }
         Compression::Deflate => Box::new(ZlibDecoder::new(packed)),
         Compression::PackBits => Box::new(PackBits { packed, run: Run::Copy(0) }),
         Compression::Zstd => {
-            let window = bytes.max(MAX_ZSTD_WINDOW);
+            let window = bytes.clamp(MAX_WINDOW, 1 << 40).next_power_of_two();
+            let packed = with_window(packed, window)?;
             let decoder = StreamingDecoder::new_with_max_window_size(packed, window);
             Box::new(decoder.map_err(io::Error::other)?)
+        }
+        Compression::Lzma => {
+            // The dictionary, and half a mebibyte of tables.
+            let kibibytes = bytes.max(MAX_WINDOW).div_ceil(1 << 10).saturating_add(1 << 9);
+            let limit = u32::try_from(kibibytes).unwrap_or(u32::MAX - 1);
+            Box::new(XzReader::new_mem_limit(packed, false, limit))
         }
         Compression::Lzw => {
             // Before TIFF 6.0, some writers packed codes from the lowest bit on. Then the first code, 256 in 9 bits, is
@@ -41,6 +52,24 @@ pub fn decompress<'a>(
             Box::new(Lzw { packed, decoder })
         }
     })
+}
+
+/// A frame of zstd whose header states at most `window`, a power of two. Its first bytes, up to that number, decode to the
+/// same: no match reaches farther.
+fn with_window<'a>(
+    mut packed: Box<dyn BufRead + Send + 'a>,
+    window: u64,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    /// Bit of the frame header descriptor for frames without a window (RFC 8878, section 3.1.1.1).
+    const SINGLE_SEGMENT: u8 = 0x20;
+    let mut head = [0; 6];
+    packed.read_exact(&mut head)?;
+    let exponent = window.ilog2() as u8 - 10;
+    if head[..4] == MAGIC && head[4] & SINGLE_SEGMENT == 0 && head[5] >> 3 >= exponent {
+        head[5] = exponent << 3;
+    }
+    Ok(Box::new(io::Cursor::new(head).chain(packed)))
 }
 
 /// PackBits: runs of bytes (TIFF 6.0, section 9).

@@ -1,0 +1,193 @@
+//! CCITT fax compression of bilevel rows (TIFF 6.0, sections 10 and 11; ITU-T T.4 and T.6).
+
+use fax::{
+    BitReader, Color,
+    maps::{Mode, black, mode, white},
+};
+
+use super::storage::Fax;
+
+/// Decodes `rows` rows of `width` pixels, 8 in a byte, black as 1. Also returns whether a part is damaged, which is white.
+pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> bool {
+    let mut bits = Bits { bytes: packed, at: 0 };
+    let (mut reference, mut current) = (Vec::new(), Vec::new());
+    let mut is_damaged = false;
+    for row in rows.chunks_exact_mut(width.div_ceil(8)) {
+        current.clear();
+        let is_2d = match fax {
+            Fax::Rows | Fax::Words => false,
+            Fax::Group4 => true,
+            Fax::Group3 { is_2d } => {
+                bits.skip_eol();
+                // A bit after the end of the line before says how the next one is coded.
+                is_2d && bits.take(1) == 0
+            }
+        };
+        let decoded = match is_2d {
+            true => row_2d(&mut bits, &reference, &mut current, width),
+            false => row_1d(&mut bits, &mut current, width),
+        };
+        if decoded.is_none() && current.len() % 2 == 1 {
+            current.pop();
+        }
+        paint(&current, width, row);
+        match (decoded, fax) {
+            (Some(()), _) => {}
+            // The next line can be found by its code.
+            (None, Fax::Group3 { .. }) if bits.find_eol() => is_damaged = true,
+            (None, _) => return true,
+        }
+        match fax {
+            Fax::Rows => bits.at = bits.at.next_multiple_of(8),
+            Fax::Words => bits.at = bits.at.next_multiple_of(16),
+            Fax::Group3 { .. } | Fax::Group4 => {}
+        }
+        std::mem::swap(&mut reference, &mut current);
+    }
+    is_damaged
+}
+
+/// Bits of a strip, the highest of a byte first. Zeros follow the last byte.
+struct Bits<'a> {
+    bytes: &'a [u8],
+    /// Number of the next bit.
+    at: usize,
+}
+
+impl BitReader for Bits<'_> {
+    type Error = ();
+
+    fn peek(&self, bits: u8) -> Option<u16> {
+        let byte = |i: usize| u32::from(self.bytes.get(self.at / 8 + i).copied().unwrap_or(0));
+        let window = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let low = window >> (24 - self.at % 8 - usize::from(bits));
+        Some((low & ((1 << bits) - 1)) as u16)
+    }
+
+    fn consume(&mut self, bits: u8) -> Result<(), ()> {
+        self.at += usize::from(bits);
+        if self.at <= 8 * self.bytes.len() { Ok(()) } else { Err(()) }
+    }
+
+    fn bits_to_byte_boundary(&self) -> u8 {
+        (self.at.wrapping_neg() % 8) as u8
+    }
+}
+
+impl Bits<'_> {
+    /// Zeros at the beginning of an end of line, which no other code has.
+    const EOL_ZEROS: u8 = 11;
+
+    fn is_at_end(&self) -> bool {
+        self.at >= 8 * self.bytes.len()
+    }
+
+    fn take(&mut self, bits: u8) -> u16 {
+        let taken = self.peek(bits).unwrap_or(0);
+        self.at += usize::from(bits);
+        taken
+    }
+
+    /// Skips an end of line, with any number of zeros before its 1, if one is next.
+    fn skip_eol(&mut self) {
+        if self.peek(Self::EOL_ZEROS) == Some(0) {
+            while !self.is_at_end() && self.take(1) == 0 {}
+        }
+    }
+
+    /// Moves to the next end of line; `false` if there is none.
+    fn find_eol(&mut self) -> bool {
+        while !self.is_at_end() && self.peek(Self::EOL_ZEROS) != Some(0) {
+            self.at += 1;
+        }
+        !self.is_at_end()
+    }
+
+    /// Length of a run of pixels: the sum of codes up to the first below 64.
+    fn run(&mut self, color: Color) -> Option<usize> {
+        let mut sum = 0;
+        loop {
+            let code = match color {
+                Color::White => white::decode(self)?,
+                Color::Black => black::decode(self)?,
+            };
+            sum += usize::from(code);
+            if code < 64 {
+                return Some(sum);
+            }
+        }
+    }
+}
+
+/// Adds a change of the colour at column `at`. Two changes at one column cancel out.
+fn change(changes: &mut Vec<usize>, at: usize, width: usize) {
+    match changes.last() == Some(&at) {
+        true => drop(changes.pop()),
+        false if at < width => changes.push(at),
+        false => {}
+    }
+}
+
+/// Decodes a row of runs, white first, to the columns at which the colour changes; `None` if a code is invalid.
+fn row_1d(bits: &mut Bits<'_>, changes: &mut Vec<usize>, width: usize) -> Option<()> {
+    let (mut at, mut color) = (0, Color::White);
+    while at < width {
+        at += bits.run(color)?;
+        change(changes, at, width);
+        color = !color;
+    }
+    Some(())
+}
+
+/// Decodes a row by its differences from the row before, of which `reference` are the changes (T.4, section 4.2).
+fn row_2d(
+    bits: &mut Bits<'_>,
+    reference: &[usize],
+    changes: &mut Vec<usize>,
+    width: usize,
+) -> Option<()> {
+    let (mut at, mut color, mut is_start) = (0, Color::White, true);
+    let mut next = 0;
+    while at < width {
+        // b1 is the first change of the reference after this column, to the other colour.
+        let is_before = |change: usize| change < at || change == at && !is_start;
+        while next > 0 && !is_before(reference[next - 1]) {
+            next -= 1;
+        }
+        let wanted = usize::from(color == Color::Black);
+        while next < reference.len() && (is_before(reference[next]) || next % 2 != wanted) {
+            next += 1;
+        }
+        let reference = |number: usize| reference.get(number).copied().unwrap_or(width);
+        match mode::decode(bits)? {
+            Mode::Pass => at = reference(next + 1),
+            Mode::Vertical(delta) => {
+                at = reference(next)
+                    .checked_add_signed(isize::from(delta))
+                    .filter(|&to| to >= at)?;
+                change(changes, at, width);
+                color = !color;
+            }
+            Mode::Horizontal => {
+                for _ in 0..2 {
+                    at += bits.run(color)?;
+                    change(changes, at, width);
+                    color = !color;
+                }
+            }
+            Mode::Extension | Mode::EOF => return None,
+        }
+        is_start = false;
+    }
+    Some(())
+}
+
+/// Sets the bits of the black pixels of a row.
+fn paint(changes: &[usize], width: usize, row: &mut [u8]) {
+    for black in changes.chunks(2) {
+        let end = black.get(1).copied().unwrap_or(width);
+        for x in black[0]..end {
+            row[x / 8] |= 0x80 >> (x % 8);
+        }
+    }
+}
