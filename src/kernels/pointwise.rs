@@ -45,7 +45,7 @@ pub fn combined<const N: usize>(
                 || {
                     for (at, sample) in result.iter_mut().enumerate() {
                         let number = value(std::array::from_fn(|input| numbers[input][at]));
-                        let half = if dtype.is_float() { 0.0 } else { 0.5f64.copysign(number) };
+                        let half = if dtype.is_float() { 0.0 } else { HALF.copysign(number) };
                         *sample = (number + half) as T;
                     }
                 },
@@ -54,6 +54,10 @@ pub fn combined<const N: usize>(
     }, other => return Err(Error::bad_input(format_args!("unsupported sample type {other}"))));
     Ok(result)
 }
+
+/// The largest number below 1/2, which is added before a fraction is cut off: a sum of 1/2 and this number would be
+/// rounded to 1.
+pub const HALF: f64 = 0.5f64.next_down();
 
 /// Samples that [`combined`] computes at a time.
 const PIECE: usize = 1 << 11;
@@ -113,4 +117,34 @@ pub fn map_words<T: ShaderStruct>(
         context.read_into(&target, to)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Halves are rounded away from 0, and the numbers next to them to the nearer integer.
+    #[test]
+    fn results_are_rounded_to_the_nearest_integer() {
+        let near = |whole: i32| {
+            let half = f64::from(whole) + 0.5;
+            [half.next_down(), half, half.next_up()]
+        };
+        let ends = [254.5, 255.6, 32767.4, 65535.0, 2_147_483_646.5, 4_294_967_294.5, 1e300];
+        let mut numbers: Vec<f64> = (-200..200).flat_map(near).collect();
+        numbers.extend(ends.iter().flat_map(|&end| [end, -end]).chain([0.0, -0.0, f64::NAN]));
+        let samples = Samples::from(numbers.clone());
+        for dtype in Dtype::SAMPLES {
+            let found = combined(dtype, [&samples], |[number]| number).unwrap();
+            let expected = samples.converted(dtype).unwrap();
+            assert_eq!(found.as_bytes().len(), expected.as_bytes().len());
+            let same = found.as_bytes() == expected.as_bytes();
+            assert!(same, "{dtype}: {found:?}, {expected:?}");
+        }
+        let rounded = combined(Dtype::I8, [&samples], |[number]| number).unwrap();
+        let Samples::I8(rounded) = rounded else { unreachable!("it is of that type") };
+        let of = |number: f64| rounded[numbers.iter().position(|&n| n == number).unwrap()];
+        let half_down = 0.5f64.next_down();
+        assert_eq!([0.5, half_down, -0.5, -half_down, -1.5, 2.5].map(of), [1, 0, -1, 0, -2, 3]);
+    }
 }

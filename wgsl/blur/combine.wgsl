@@ -14,6 +14,9 @@ const BITS = 8u;
 const SIGNED = false;
 const FLOAT = false;
 
+// The largest number below 1/2, as on the CPU.
+const HALF = 0x1.fffffffffffffp-2;
+
 const GROUP = 256u;
 const MIN = select(0, -i32(SIGN), SIGNED);
 const MAX = MIN + i32(2u * SIGN - 1u);
@@ -84,7 +87,7 @@ fn sharpened(index: u32) -> i32 {
     // Without `min`, the product and the sum could be fused, with another rounding than that of the CPU.
     let product = min(table[0] * difference, f64(0x1p1000));
     let sharp = sample + select(f64(0.0), product, abs(difference) > table[1]);
-    let rounded = sharp + select(f64(0.5), f64(-0.5), sharp < f64(0.0));
+    let rounded = sharp + select(f64(HALF), f64(-HALF), sharp < f64(0.0));
     return i32(clamp(rounded, f64(MIN), f64(MAX)));
 }
 

@@ -16,7 +16,7 @@ use crate::{
             params::Edge,
             plan::{Format, Pass},
         },
-        pointwise::specialised,
+        pointwise::{HALF, specialised},
     },
     shader, shader_struct,
     util::error::Result,
@@ -71,7 +71,7 @@ impl Combination {
 /// The smallest number whose root is rounded to `root`, as the CPU rounds it in f64.
 fn smallest_square(root: f64) -> f64 {
     let mut square = (root - 0.5).powi(2);
-    while square.next_down().sqrt() + 0.5 >= root {
+    while square.next_down().sqrt() + HALF >= root {
         square = square.next_down();
     }
     square
