@@ -347,3 +347,53 @@ fn segments_continue_in_the_next_part() {
     }
     assert!(parts == serial_segmented_scan(&input, false, (5, 9), u32::wrapping_add));
 }
+
+/// At both limits of each type: the last number that fits, and the first that does not, with every carry.
+#[test]
+fn checked_scans_find_overflow_at_the_limits_of_every_type() {
+    fn check<T: Scannable>(op: Op, carry_in: T, numbers: &[T], overflow: Option<usize>) {
+        for inclusive in [false, true] {
+            let scan = Scan { carry_in, ..Scan::new(op, inclusive) };
+            let found = scan.checked(numbers).unwrap();
+            assert_eq!(found.err(), overflow, "{} {op}", T::DTYPE);
+        }
+    }
+    macro_rules! limits {
+        ($($type:ident)+) => {$(
+            let (min, max) = ($type::MIN, $type::MAX);
+            let carries: [$type; 3] = [0, 1, 5];
+            for carry in carries {
+                check(Op::Sum, carry, &[max - carry], None);
+                check(Op::Sum, carry, &[max - carry, 1], Some(1));
+                check(Op::Sum, carry, &[0, max - carry, 0, 2], Some(3));
+                check(Op::Product, carry.max(1), &[max / carry.max(1)], None);
+                check(Op::Product, 5, &[1, max / 5 + 1], Some(1));
+            }
+            check(Op::Product, max / 2, &[2], None);
+            check(Op::Product, max / 2 + 1, &[1, 2, 0], Some(1));
+            check(Op::Max, max, &[max, min], None);
+            check(Op::Min, min, &[min, max], None);
+        )+};
+    }
+    limits!(u32 u64);
+    macro_rules! signed_limits {
+        ($($type:ident)+) => {$(
+            let (min, max) = ($type::MIN, $type::MAX);
+            let carries: [$type; 5] = [0, 1, 5, -1, -7];
+            for carry in carries {
+                let (up, down) = (max - carry.max(0), min - carry.min(0));
+                check(Op::Sum, carry.max(0), &[up], None);
+                check(Op::Sum, carry.max(0), &[up, 1], Some(1));
+                check(Op::Sum, carry.min(0), &[down], None);
+                check(Op::Sum, carry.min(0), &[down, -1], Some(1));
+                check(Op::Sum, carry.min(0), &[down, 0, 1, -2], Some(3));
+            }
+            check(Op::Product, min, &[1, -1], Some(1));
+            check(Op::Product, -1, &[max, 1], None);
+            check(Op::Product, min / 2, &[2], None);
+            check(Op::Product, min / 2 - 1, &[2], Some(0));
+            check(Op::Max, max, &[min, max], None);
+        )+};
+    }
+    signed_limits!(i32 i64);
+}
