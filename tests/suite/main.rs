@@ -139,6 +139,7 @@ mod zarr_hostile;
 mod zarr_reader;
 mod zarr_sparse;
 mod zarr_stores;
+mod zarr_variants;
 mod zarr_web;
 
 fn main() {

@@ -123,10 +123,17 @@ impl Image {
         if !labels.is_empty() {
             metadata.push(("labels".into(), excerpt(&labels.join(", "))));
         }
+        let version = attributes.get("version").or(image.get("version")).and_then(Value::as_str);
+        if let Some(version) = version.filter(|version| !is_known(version)) {
+            let version = excerpt(version);
+            return Err(format!(
+                "version {version} of OME-NGFF is not supported; expected 0.1 to 0.5"
+            )
+            .into());
+        }
         let store = store.folder(path);
         let found = Node::read(&store)?.ok_or_else(|| format!("array `{path}` does not exist"))?;
         let array = found.array(&store)?;
-        let version = attributes.get("version").or(image.get("version")).and_then(Value::as_str);
         let mut axes = axes(image.get("axes"), &array)?;
         transform(dataset.get("coordinateTransformations"), &mut axes)?;
         transform(image.get("coordinateTransformations"), &mut axes)?;
@@ -188,6 +195,13 @@ impl Image {
             losses: Vec::new(),
         })
     }
+}
+
+/// Whether `version` of OME-NGFF is one of 0.1 to 0.5, perhaps with a suffix.
+fn is_known(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-']);
+    numbers.next() == Some("0")
+        && numbers.next().is_some_and(|minor| ["1", "2", "3", "4", "5"].contains(&minor))
 }
 
 /// Attributes of images that are read, or that state nothing else.
@@ -259,26 +273,69 @@ fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
     let Some(text) = store.get(name, ByteRange::Whole, MAX_TEXT).map_err(named)? else {
         return Ok(None);
     };
+    let value = serde_json::from_slice(&text).or_else(|error| {
+        // Python writes numbers of floats that JSON lacks.
+        serde_json::from_slice(&quote_numbers(&text)).map_err(|_| error)
+    });
     // As text: an error of parsing must not be taken for one of reading.
-    let value = serde_json::from_slice(&text).map_err(|error| named(error.to_string().into()))?;
-    Ok(Some(value))
+    Ok(Some(value.map_err(|error| named(error.to_string().into()))?))
+}
+
+/// The JSON `text` with quotes around `NaN`, `Infinity` and `-Infinity`.
+fn quote_numbers(text: &[u8]) -> Vec<u8> {
+    let mut quoted = Vec::with_capacity(text.len() + 64);
+    let (mut rest, mut is_string) = (text, false);
+    while let Some((&first, tail)) = rest.split_first() {
+        let words: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
+        let word = words.into_iter().find(|word| !is_string && rest.starts_with(word));
+        if let Some(word) = word {
+            quoted.extend([b"\"", word, b"\""].concat());
+            rest = &rest[word.len()..];
+            continue;
+        }
+        is_string ^= first == b'"';
+        let len = if is_string && first == b'\\' { rest.len().min(2) } else { 1 };
+        quoted.extend_from_slice(&rest[..len]);
+        rest = if len == 2 { &tail[1..] } else { tail };
+    }
+    quoted
+}
+
+/// The texts in the field `name` of the objects in the list `list`.
+fn texts<'a>(list: Option<&'a Value>, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    entries.filter_map(move |entry| entry.get(name).and_then(Value::as_str))
 }
 
 /// A message that names the images below a group without one.
 fn no_image(store: &Store, attributes: &Map<String, Value>) -> String {
-    let listed = attributes.get("labels").and_then(Value::as_array).map(|labels| {
+    let field = |group: &str, list: &str| attributes.get(group).and_then(|group| group.get(list));
+    let wells: Vec<String> = texts(field("plate", "wells"), "path").map(excerpt).collect();
+    if !wells.is_empty() {
+        let hint = format!("such as {}/0", wells[0]);
+        return format!("a plate of wells; select an image of a well ({hint}): {}", listed(wells));
+    }
+    let fields: Vec<String> = texts(field("well", "images"), "path").map(excerpt).collect();
+    if !fields.is_empty() {
+        return format!("a well of a plate; select one of its images: {}", listed(fields));
+    }
+    let labels = attributes.get("labels").and_then(Value::as_array).map(|labels| {
         labels.iter().filter_map(Value::as_str).map(excerpt).collect::<Vec<String>>()
     });
     let below = || store.stores().iter().map(|name| excerpt(name)).collect();
-    let mut names = listed.unwrap_or_else(below);
+    let mut names = labels.unwrap_or_else(below);
     names.sort();
     match names.len() {
         0 => "Zarr group without an image".into(),
-        1..=8 => format!("Zarr group without an image; select one below it: {}", names.join(", ")),
-        more => {
-            let first = names[..8].join(", ");
-            format!("Zarr group without an image; select one of the {more} below it: {first} ...")
-        }
+        _ => format!("Zarr group without an image; select one below it: {}", listed(names)),
+    }
+}
+
+/// The first of `names`, and how many there are.
+fn listed(names: Vec<String>) -> String {
+    match names.len() {
+        0..=8 => names.join(", "),
+        more => format!("{} ... ({more} in all)", names[..8].join(", ")),
     }
 }
 
@@ -342,4 +399,19 @@ fn transform(value: Option<&Value>, axes: &mut [Axis]) -> Result<(), BoxError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn python_writes_numbers_that_json_lacks() {
+        let quoted = |text: &str| String::from_utf8(quote_numbers(text.as_bytes())).unwrap();
+        let text = r#"{"a": NaN, "NaN \" Infinity": [-Infinity, Infinity, "\\"], "b": NaN"#;
+        let expected =
+            r#"{"a": "NaN", "NaN \" Infinity": ["-Infinity", "Infinity", "\\"], "b": "NaN""#;
+        assert_eq!(quoted(text), expected);
+        assert_eq!(quoted(r#""\"#), r#""\"#);
+    }
 }

@@ -148,12 +148,14 @@ pub fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     spatial
 }
 
-/// Spacing and first position of the axes; `None` if no axis of space has a spacing.
+/// Spacing and first position of the axes; `None` if no axis of space has either.
 fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
     let values = |value: fn(&Axis) -> Option<f64>, usual: f64| {
         spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
     };
-    let is_stated = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
+    let is_stated = |axis: &Option<usize>| {
+        axis.is_some_and(|axis| axes[axis].scale.or(axes[axis].first).is_some())
+    };
     let is_placed = spatial.iter().any(is_stated);
     is_placed.then(|| {
         Placement::axis_aligned(values(|axis| axis.scale, 1.0), values(|axis| axis.first, 0.0))
