@@ -269,7 +269,7 @@ fn array_info(
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
         Error::bad_input(format_args!("{source}: invalid .npy file")).caused_by(error)
     })?;
-    let stored = header.element.stored;
+    let bytes = header.element.size();
     let order = if header.element.is_big_endian { "big" } else { "little" };
     let mut notes = Vec::new();
     if header.fortran {
@@ -279,10 +279,10 @@ fn array_info(
         range,
         kind: "array",
         format: ".npy".into(),
-        memory: header.len.checked_mul(stored.size() as u64),
+        memory: header.len.checked_mul(bytes as u64),
         size: header.shape,
-        dtype: Some(stored.to_string()),
-        byte_order: (stored.size() > 1).then_some(order),
+        dtype: Some(header.element.name().to_owned()),
+        byte_order: (bytes > 1).then_some(order),
         notes,
         ..Info::default()
     })
@@ -335,6 +335,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
         format: file.format().into(),
         size: file.dims.to_vec(),
         dtype: Some(file.dtype.to_string()),
+        channels: (file.colors > 1).then(|| if file.colors == 3 { "RGB" } else { "RGBA" }.into()),
         stored: (stored != file.dtype.name()).then(|| stored.into()),
         byte_order: (file.stored.size() > 1).then_some(match file.endian {
             Endian::Little => "little",

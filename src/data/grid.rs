@@ -64,6 +64,17 @@ impl Grid {
     }
 }
 
+/// What the samples of the result of a filter are, compared with those of its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResultKind {
+    /// Another quantity: labels, classes, a gradient.
+    Other,
+    /// The same quantity in the same unit, such as means of samples.
+    SameQuantity,
+    /// Samples of the input, so that labels remain labels.
+    Selected,
+}
+
 /// The size of a [`Grid`] and the type of its samples, known before a sample is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridType {

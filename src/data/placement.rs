@@ -69,6 +69,20 @@ impl Placement {
         Self { steps, first, space: None, unit: None }
     }
 
+    /// The spacing alone, along the world's axes in an unknown space, with the first sample at `first`.
+    pub fn straightened(&self, first: [f64; 3]) -> Self {
+        Self { unit: self.unit.clone(), ..Self::axis_aligned(self.spacing(), first) }
+    }
+
+    /// Whether `other` places each corner of a grid of size `dims` within a thousandth of the smallest spacing.
+    pub fn is_close(&self, other: &Self, dims: [usize; 3]) -> bool {
+        let max = self.spacing().into_iter().fold(f64::INFINITY, f64::min) * 1e-3;
+        (0..8).all(|corner| {
+            let at = std::array::from_fn(|axis| ((dims[axis] - 1) * (corner >> axis & 1)) as f64);
+            norm(sub(self.at(at), other.at(at))) <= max
+        })
+    }
+
     /// Whether every number is finite and the axes span space.
     pub fn is_regular(&self) -> bool {
         let sizes = self.spacing();

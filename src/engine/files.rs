@@ -237,7 +237,8 @@ impl Work for Files<'_> {
             // A pipe can be read only once.
             Some(_) if !can_reopen(&job.source) => return None,
             Some(layout) => {
-                let file = VolumeFile::describe(&job.source, layout).ok()?;
+                let mut file = VolumeFile::describe(&job.source, layout).ok()?;
+                file.keep_colors();
                 (file.bytes()?, Some(file.grid_type()))
             }
             None => planned_size(&job.source)?,

@@ -11,6 +11,7 @@ use crate::{
     data::{
         grid::GridType,
         image::{Density, DensityUnit, Image, Metadata},
+        placement::Placement,
         samples::Samples,
         shard::Shard,
     },
@@ -32,7 +33,8 @@ use crate::{
 /// # Errors
 /// When reading, filtering or writing fails.
 pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
-    let file = VolumeFile::describe(&job.source, layout)?;
+    let mut file = VolumeFile::describe(&job.source, layout)?;
+    file.keep_colors();
     let labelled = labelled(job, &file, 0, session)?;
     let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
     let output = job.filter.output(file.grid_type())?;
@@ -76,8 +78,8 @@ pub fn labelled(
 
 /// The description of `file`, with size and placement of the result `output`.
 pub fn with_result(job: &Job, file: &VolumeFile, output: GridType) -> VolumeFile {
-    let placement = file.placement.as_ref().map(|own| job.filter.placement(own, file.dims));
-    file.with_grid(output.shape.dims, placement)
+    let place = |own: &Placement| job.filter.placement(own, file.dims);
+    file.with_result(output.shape, job.filter.result_kind(), place)
 }
 
 /// Filters a volume from file to file. The result has the size `dims`.
@@ -110,7 +112,8 @@ pub fn process_plane(
     (format, encoding): (ImageFormat, Encoding),
     session: &Session,
 ) -> Result<()> {
-    let file = VolumeFile::describe(&job.source, layout)?;
+    let mut file = VolumeFile::describe(&job.source, layout)?;
+    file.keep_colors();
     let dims = job.filter.output(file.grid_type())?.shape.dims;
     if dims[axis] != 1 {
         return Err(Error::usage(format_args!(
@@ -139,7 +142,8 @@ pub fn process_plane(
     });
     let metadata = Metadata { density, ..Metadata::default() };
     let (width, height) = (dims[across], dims[down]);
-    let image = Image { width, height, channels: 1, samples, is_linear: false, metadata };
+    let channels = output.shape.channels;
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
     job.report_warning(session)?;
     target.write(target.with_numbers(image, file.dtype)?)
 }
@@ -192,7 +196,7 @@ fn process_shard(
             Division { own, block, spare }
         }
     };
-    let stored = (width * height * target.dtype().size()) as u64;
+    let stored = (width * height * target.channels() * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
     let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
     let Some(output) = output else {

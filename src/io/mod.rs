@@ -8,6 +8,7 @@ pub mod losses;
 pub mod marker;
 pub mod mesh;
 #[cfg(feature = "cli")]
+mod packing;
 pub mod page;
 pub mod parallel_file;
 #[cfg(feature = "cli")]

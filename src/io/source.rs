@@ -1,7 +1,7 @@
 //! Inputs: a file, or standard input, written `-`.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fmt,
     fs::{self, File},
     io::{self, Cursor, Read},
@@ -94,19 +94,6 @@ fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
         first if first.is_empty() => Box::new(input),
         first => Box::new(Cursor::new(first).chain(input)),
     })
-}
-
-/// The extension of a file name without `.gz`, in lower case, and whether the name ends in `.gz`.
-pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
-    let lower = |name: Option<&OsStr>| {
-        name.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
-    };
-    match lower(path.and_then(Path::extension)).as_str() {
-        "gz" => {
-            (lower(path.and_then(Path::file_stem).map(Path::new).and_then(Path::extension)), true)
-        }
-        plain => (plain.to_owned(), false),
-    }
 }
 
 /// Reads once, again if a signal interrupts it.

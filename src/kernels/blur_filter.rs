@@ -11,7 +11,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Grid, GridType, Shape},
+        grid::{Grid, GridType, ResultKind, Shape},
         samples::Samples,
     },
     device::Device,
@@ -53,6 +53,10 @@ impl Filter for Blur {
             "edge": edge_parameter(self.edge),
             "linear": self.linear,
         })
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        if self.is_identity() { ResultKind::Selected } else { ResultKind::SameQuantity }
     }
 
     fn summary(&self, axes: usize) -> String {
@@ -164,6 +168,10 @@ impl Filter for BlurByAxis {
 
     fn halo(&self, axis: usize) -> usize {
         Blur::halo(&self.blur, axis)
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        Filter::result_kind(&self.blur)
     }
 
     fn wraps(&self, axis: usize) -> bool {

@@ -8,7 +8,7 @@ use super::filter::{Block, Filter, GpuStep, apply};
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType, ResultKind, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -188,6 +188,11 @@ impl Filter for Chain {
     fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
         let steps = self.steps.iter().zip(self.shapes(Shape { dims, channels: 1 }));
         steps.fold(placement.clone(), |own, (step, shape)| step.placement(&own, shape.dims))
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        let kinds = self.steps.iter().map(|step| step.result_kind());
+        kinds.min().unwrap_or(ResultKind::Selected)
     }
 
     fn makes_labels(&self) -> bool {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     data::{
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType, ResultKind, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -122,6 +122,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// The positions of the result in the world, for an input of size `dims` at `placement`.
     fn placement(&self, placement: &Placement, _dims: [usize; 3]) -> Placement {
         placement.clone()
+    }
+
+    /// What the samples of the result are, for outputs that keep what the input states about its samples.
+    fn result_kind(&self) -> ResultKind {
+        if self.is_identity() { ResultKind::Selected } else { ResultKind::Other }
     }
 
     /// The axis along which the result of a volume has one sample, so that image formats can hold it.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, ResultKind},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -84,6 +84,10 @@ impl Filter for Unsharp {
 
     fn is_identity(&self) -> bool {
         self.amount == 0.0 || self.blur().is_identity()
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        ResultKind::SameQuantity
     }
 
     fn needs_straight_alpha(&self) -> bool {

@@ -3,9 +3,10 @@
 use std::fs;
 
 use gpuproc::{
+    data::dtype::Dtype,
     io::{
         Source,
-        volume::{Layout, VolumeFile},
+        volume::{Layout, StoredType, VolumeFile},
     },
     util::{error::Kind, timings::Timings},
 };
@@ -36,7 +37,7 @@ fn detects_the_format_from_the_content() {
     assert!(error.one_line().contains("NIfTI"), "{}", error.one_line());
     let typed = VolumeFile::describe(
         &Source::File(Fixture::named("i8.mrc").path()),
-        &Layout { dtype: Some(gpuproc::data::dtype::Dtype::U8), ..Layout::default() },
+        &Layout { dtype: Some(StoredType::As(Dtype::U8)), ..Layout::default() },
     );
     assert_eq!(typed.unwrap_err().kind(), Kind::Usage);
 }

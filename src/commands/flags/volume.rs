@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use super::choice::{Choice, choice_parser, dtype_parser};
+use super::choice::{Choice, choice_parser};
 use crate::{
-    data::{dtype::Dtype, volume::Dims},
+    data::volume::Dims,
     io::{
         Source,
         image::{PageKind, page_kind},
-        volume::{Endian, Layout, SeriesId},
+        volume::{Endian, Layout, SeriesId, StoredType},
     },
     util::error::{Error, Hint, Result},
 };
@@ -26,9 +26,9 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "XxYxZ")]
     dims: Option<Dims>,
 
-    /// Type of raw samples: u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE", value_parser = dtype_parser(&Dtype::ALL))]
-    dtype: Option<Dtype>,
+    /// Type of raw samples: u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64 [default: from the name, else u8]
+    #[arg(long, value_name = "TYPE", value_parser = StoredType::parse)]
+    dtype: Option<StoredType>,
 
     /// Byte order of raw samples [default: little]
     #[arg(long, value_name = "ENDIAN", value_parser = choice_parser(&ENDIANS))]

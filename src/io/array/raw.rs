@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use half::f16;
+
 use crate::{
     data::{dtype::Dtype, number::Number},
     io::source::read_full,
@@ -11,17 +13,19 @@ use crate::{
 /// Storage of a number. Integers of 8 and 16 bits are widened to 32 bits when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// The type in the file.
+    /// The type in the file; f32 for 16-bit floats.
     pub stored: Dtype,
     /// Whether the most significant byte comes first in the file.
     pub is_big_endian: bool,
     /// Whether the numbers are booleans of NumPy, bytes that are 0 or 1.
     pub is_bool: bool,
+    /// Whether the numbers are 16-bit floats, which become f32.
+    pub is_f16: bool,
 }
 
 impl From<Dtype> for Element {
     fn from(stored: Dtype) -> Self {
-        Self { stored, is_big_endian: false, is_bool: false }
+        Self { stored, is_big_endian: false, is_bool: false, is_f16: false }
     }
 }
 
@@ -29,13 +33,14 @@ impl Element {
     /// Parses NumPy's type description, such as `<f4`.
     pub fn from_descr(descr: &str) -> Option<Self> {
         let (order, name) = descr.split_at_checked(1)?;
-        let stored = Dtype::from_numpy(name)?;
+        let is_f16 = name == "f2";
+        let stored = if is_f16 { Dtype::F32 } else { Dtype::from_numpy(name)? };
         let is_big_endian = match order {
             "<" | "|" | "=" => false,
             ">" => true,
             _ => return None,
         };
-        Some(Self { stored, is_big_endian, is_bool: name == "b1" })
+        Some(Self { stored, is_big_endian, is_bool: name == "b1", is_f16 })
     }
 
     /// The type after reading.
@@ -49,7 +54,12 @@ impl Element {
 
     /// Bytes of a number in the file.
     pub fn size(self) -> usize {
-        self.stored.size()
+        if self.is_f16 { 2 } else { self.stored.size() }
+    }
+
+    /// The name of the stored type.
+    pub fn name(self) -> &'static str {
+        if self.is_f16 { "f16" } else { self.stored.name() }
     }
 
     /// Reads up to `max` numbers into `values`, which must be empty. Memory for `expected` of them is allocated at once.
@@ -64,7 +74,7 @@ impl Element {
         max: usize,
         expected: usize,
     ) -> io::Result<usize> {
-        if self.stored == T::DTYPE {
+        if self.stored == T::DTYPE && !self.is_f16 {
             let bytes = read_values(input, values, max, expected)?;
             if self.is_big_endian {
                 let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
@@ -83,6 +93,7 @@ impl Element {
             Dtype::I8 => values.extend(narrow.iter().map(|&b| wide(i32::from(b as i8) as u32))),
             Dtype::U16 => values.extend(pairs.map(|v| wide(v.into()))),
             Dtype::I16 => values.extend(pairs.map(|v| wide(i32::from(v as i16) as u32))),
+            Dtype::F32 => values.extend(pairs.map(|v| wide(f16::from_bits(v).to_f32().to_bits()))),
             _ => unreachable!("read above"),
         }
         Ok(bytes)

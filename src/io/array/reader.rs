@@ -129,11 +129,11 @@ impl ArrayReader {
         self.dtype
     }
 
-    /// The type of the numbers in the file, which may be narrower.
+    /// The type of the numbers in the file, which may be narrower; f32 for 16-bit floats.
     pub fn element(&self) -> Element {
         match self.decoder {
-            Decoder::Text(_) => self.dtype.into(),
-            Decoder::Binary { element, .. } => element,
+            Decoder::Binary { element, .. } if !element.is_f16 => element,
+            _ => self.dtype.into(),
         }
     }
 

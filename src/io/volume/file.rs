@@ -14,18 +14,20 @@ use super::{
     format::{Format, OpenedVolume},
     formats::{DEFAULT_OUTPUT, by_extension, recognize, slice_files},
     header::{Description, Encoding, Loss, StoredType},
+    interleaved,
     layout::Layout,
+    nifti,
     slices::{
         names::is_multi_file,
         stack::{self, Slices},
     },
-    stream::{self, ByteExtent, PipeRest, SampleLocation},
+    stream::{self, ByteExtent, MAX_SKIPPED, PipeRest, SampleLocation},
     zarr,
 };
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{GridType, Shape},
+        grid::{GridType, ResultKind, Shape},
         placement::Placement,
         volume::Dims,
     },
@@ -67,8 +69,8 @@ pub fn can_reopen(source: &Source) -> bool {
     is_multi_file(source) || matches!(source.size(), Ok(Some(_)))
 }
 
-/// Maximum number of bytes before the samples of a compressed file, which must be decompressed to be skipped.
-const MAX_SKIPPED: u64 = 1 << 30;
+/// The loss of volumes of colours, unless [`VolumeFile::keep_colors`] is called.
+const GREY: &str = "colours become grey: the mean of red, green and blue";
 
 /// A volume whose shape is known and whose samples are still to be read.
 #[derive(Clone)]
@@ -79,6 +81,8 @@ pub struct VolumeFile {
     pub(super) location: SampleLocation,
     /// Index of the chosen volume.
     pub(super) volume: usize,
+    /// Whether colours are read as channels. Else they become grey.
+    keeps_colors: bool,
     /// A pipe whose header has been read. The first reader takes it.
     pub(super) pipe: Option<Arc<Mutex<Option<PipeRest>>>>,
     warnings_reported: Arc<AtomicBool>,
@@ -113,20 +117,25 @@ impl VolumeFile {
         let input = recognize(source, layout)?;
         let (format, source) = (input.format, input.source.clone());
         check_flags(&source, layout, format)?;
-        let OpenedVolume { description, location, pipe } = (format.open)(input)?;
+        let OpenedVolume { mut description, location, pipe } = (format.open)(input)?;
         let volume = match (layout.volume, description.volumes) {
             (Some(volume), volumes) if volume < volumes => volume,
             (None, 1) => 0,
             (chosen, volumes) => {
-                return Err(wrong_volume(&source, chosen, volumes, description.volume_noun));
+                let noun = description.volume_noun;
+                return Err(wrong_volume(&source, (chosen, volumes), noun, format.has_channels));
             }
         };
+        if let Some(header) = &mut description.nifti {
+            header.volume = volume;
+        }
         let mut file = Self {
             source,
             format,
             description,
             location,
             volume,
+            keeps_colors: false,
             pipe: pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe)))),
             warnings_reported: Arc::default(),
         };
@@ -134,6 +143,9 @@ impl VolumeFile {
         file.check_length()?;
         if let StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)) = file.stored {
             file.description.losses.push(Loss::Integers(dtype));
+        }
+        if file.colors > 1 {
+            file.description.losses.push(GREY.into());
         }
         Ok(file)
     }
@@ -147,6 +159,7 @@ impl VolumeFile {
             description: Description { placement, ..description },
             location: SampleLocation::DataFiles(Vec::new()),
             volume: 0,
+            keeps_colors: false,
             pipe: None,
             warnings_reported: Arc::default(),
         }
@@ -156,7 +169,7 @@ impl VolumeFile {
     fn check_size(&self) -> Result<()> {
         let (source, Description { skip, encoding, dims, .. }) = (&self.source, &**self);
         let (is_packed, files) = match &self.location {
-            SampleLocation::HeaderFile { gzip, .. } => (*gzip, 1),
+            SampleLocation::HeaderFile { packing, .. } => (packing.is_some(), 1),
             SampleLocation::DataFiles(files) => (false, files.len() as u64),
             SampleLocation::Slices(_) => (false, 1),
         };
@@ -178,11 +191,13 @@ impl VolumeFile {
 
     /// Stored bytes of the volumes before the chosen one, and of all; `None` on overflow.
     pub(super) fn extent(&self) -> Option<ByteExtent> {
-        let Description { dims, volumes, stored, .. } = &**self;
+        let Description { dims, volumes, stored, colors, .. } = &**self;
         let samples = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
-        let bytes = samples.checked_mul(stored.size() as u64)?;
+        let bytes = samples.checked_mul((colors * stored.size()) as u64)?;
+        let inner = interleaved::count(&self.inner_axes);
+        let group = bytes.checked_mul(inner as u64)?;
         Some(ByteExtent {
-            before: bytes.checked_mul(self.volume as u64)?,
+            before: group.checked_mul((self.volume / inner) as u64)?,
             all: bytes.checked_mul(*volumes as u64)?,
         })
     }
@@ -194,7 +209,7 @@ impl VolumeFile {
             return Ok(());
         };
         let sizes: Option<Vec<u64>> = match &self.location {
-            SampleLocation::HeaderFile { gzip: true, .. } | SampleLocation::Slices(_) => None,
+            SampleLocation::HeaderFile { packing: Some(_), .. } | SampleLocation::Slices(_) => None,
             SampleLocation::HeaderFile { source, .. } => source.size()?.map(|size| vec![size]),
             SampleLocation::DataFiles(paths) => {
                 let size = |path: &PathBuf| Source::File(path.clone()).size();
@@ -228,14 +243,25 @@ impl VolumeFile {
         if self.slices().is_some() {
             return None;
         }
-        let Description { stored, scale, ref mut losses, .. } = self.description;
+        let Description { stored, scale, colors, ref mut losses, .. } = self.description;
         match (stored, scale) {
-            (StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
+            (StoredType::As(dtype @ (Dtype::U64 | Dtype::I64)), None) if colors == 1 => {
                 losses.retain(|loss| !matches!(loss, Loss::Integers(_)));
                 Some(dtype)
             }
             _ => None,
         }
+    }
+
+    /// Reads colours as channels.
+    pub fn keep_colors(&mut self) {
+        self.keeps_colors = true;
+        self.description.losses.retain(|loss| *loss != Loss::from(GREY));
+    }
+
+    /// Number of channels of the samples that are read.
+    pub fn channels(&self) -> usize {
+        if self.keeps_colors { self.colors } else { 1 }
     }
 
     /// The input that holds the volume.
@@ -250,13 +276,32 @@ impl VolumeFile {
 
     /// Size and sample type of the volume in memory.
     pub fn grid_type(&self) -> GridType {
-        GridType { shape: Shape { dims: self.dims, channels: 1 }, dtype: self.dtype }
+        GridType { shape: Shape { dims: self.dims, channels: self.channels() }, dtype: self.dtype }
     }
 
-    /// The same file with another size and placement, to describe a volume made of it.
-    pub fn with_grid(&self, dims: [usize; 3], placement: Option<Placement>) -> Self {
-        let description = Description { dims, placement, ..self.description.clone() };
-        Self { description, ..self.clone() }
+    /// The description of the result of a filter of the file: its size, what its samples are, and by `place` where they
+    /// are.
+    pub fn with_result(
+        &self,
+        Shape { dims, channels }: Shape,
+        kind: ResultKind,
+        place: impl Fn(&Placement) -> Placement,
+    ) -> Self {
+        let mut own = self.description.clone();
+        own.placement = own.placement.as_ref().map(&place);
+        let is_moved = dims != own.dims || own.placement != self.placement;
+        (own.dims, own.colors) = (dims, channels);
+        if kind == ResultKind::Other
+            || kind == ResultKind::SameQuantity && own.metadata.iter().any(nifti::is_label_intent)
+        {
+            own.metadata.retain(|(name, _)| !nifti::is_intent(name));
+        }
+        if let Some(header) = &mut own.nifti {
+            header.qform = header.qform.as_ref().map(&place);
+            header.has_same_slices &= !is_moved;
+            header.has_same_quantity &= kind != ResultKind::Other;
+        }
+        Self { description: own, keeps_colors: true, ..self.clone() }
     }
 
     /// A volume of type `grid` at `placement` that is computed from this one: `slices` returns its samples.
@@ -270,9 +315,11 @@ impl VolumeFile {
             dims: grid.shape.dims,
             dtype: grid.dtype,
             stored: StoredType::As(grid.dtype),
+            colors: 1,
             scale: None,
             volumes: 1,
             transposed: false,
+            inner_axes: Vec::new(),
             placement,
             // Reading the samples reports those of this file.
             warnings: Vec::new(),
@@ -287,15 +334,20 @@ impl VolumeFile {
     /// Bytes of all samples in memory; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
-        count.checked_mul(self.dtype.size() as u64)
+        count.checked_mul((self.channels() * self.dtype.size()) as u64)
     }
 
     /// Bytes of memory that a reader takes in addition to the samples that it returns: an array in Fortran order is read
-    /// as a whole, slices need memory to be decoded.
+    /// as a whole, slices need memory to be decoded, colours become grey.
     pub fn reader_bytes(&self) -> u64 {
         match &self.location {
             SampleLocation::Slices(slices) => stack::scratch_bytes(&**slices),
             _ if self.transposed => self.bytes().unwrap_or(u64::MAX),
+            // The colours of a slice that becomes grey.
+            _ if self.colors > self.channels() => {
+                let numbers = self.dims[0].saturating_mul(self.dims[1]) as u64;
+                numbers.saturating_mul((self.colors * self.dtype.size()) as u64)
+            }
             _ => 0,
         }
     }
@@ -415,9 +467,9 @@ fn check_flags(source: &Source, layout: &Layout, format: &Format) -> Result<()> 
 
 fn wrong_volume(
     source: &Source,
-    chosen: Option<usize>,
-    volumes: usize,
+    (chosen, volumes): (Option<usize>, usize),
     noun: &'static str,
+    has_channels: bool,
 ) -> Error {
     match chosen {
         Some(chosen) => Error::usage(format_args!(
@@ -427,8 +479,8 @@ fn wrong_volume(
         None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
             .with_hint(match noun {
                 "volumes" if source.path().is_some_and(has_planes) => Hint::VolumeOrPages,
-                "volumes" => Hint::VolumeNumber,
-                noun => Hint::ZarrVolume(noun),
+                noun if has_channels => Hint::ZarrVolume(noun),
+                _ => Hint::VolumeNumber,
             }),
     }
 }

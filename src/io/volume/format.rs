@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    header::{BoxError, Description, Encoding, Endian, HeaderReader},
+    header::{BoxError, Description, Encoding, Endian, HeaderReader, NiftiHeader},
     layout::Layout,
     slices::stack::Slices,
     stream::{self, OpenFile, PipeRest, SampleLocation},
@@ -107,7 +107,7 @@ impl RecognizedInput<'_> {
         parse: fn(&mut HeaderReader<'_>) -> Result<Description, BoxError>,
     ) -> Result<OpenedVolume> {
         let (source, name) = (self.source, self.format.name);
-        let OpenFile { mut input, gzip, can_reopen, .. } =
+        let OpenFile { mut input, packing, can_reopen, .. } =
             self.opened.expect("its header was recognized");
         let mut reader = HeaderReader::new(&mut *input, source.path());
         let header = parse(&mut reader);
@@ -129,7 +129,7 @@ impl RecognizedInput<'_> {
             description.endian = Endian::Little;
         }
         let location = match &description.files {
-            None => SampleLocation::HeaderFile { source, gzip },
+            None => SampleLocation::HeaderFile { source, packing },
             Some(names) => SampleLocation::data_files(&source, names)?,
         };
         let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
@@ -169,6 +169,8 @@ pub struct WriteSupport {
     pub placement: PlacementSupport,
     /// Units of length that can be written.
     pub units: UnitSupport,
+    /// Whether samples of this number of colours of this type can be written.
+    pub holds_colors: fn(Dtype, usize) -> bool,
     /// Whether an entry of metadata can be written.
     pub keeps_metadata: fn(&(String, String)) -> bool,
     /// Makes the header.
@@ -184,6 +186,7 @@ impl WriteSupport {
         max_dims: [usize::MAX; 3],
         placement: PlacementSupport::None,
         units: UnitSupport::Any,
+        holds_colors: |_, _| false,
         keeps_metadata: |_| false,
         header: |_| Vec::new(),
     };
@@ -211,6 +214,8 @@ pub enum PlacementSupport {
     Straight,
     /// Any affine map, to the coordinates of this space, or with `None` of the placement's own space.
     Affine(Option<Space>),
+    /// Any affine map to the coordinates of this space. Of a placement in an unknown space, the spacing alone.
+    Anatomical(Space),
 }
 
 /// The content of a header to be written.
@@ -218,10 +223,14 @@ pub enum PlacementSupport {
 pub struct HeaderContent<'a> {
     /// Samples along x, y and z.
     pub dims: [usize; 3],
+    /// Stored numbers of a sample.
+    pub channels: usize,
     /// One of [`WriteSupport::dtypes`].
     pub dtype: Dtype,
     /// Position and orientation, as far as [`WriteSupport::placement`] allows.
     pub placement: Option<&'a Placement>,
     /// Metadata that the format keeps.
     pub metadata: Vec<(String, String)>,
+    /// The header of the NIfTI file that the volume is from.
+    pub nifti: Option<&'a NiftiHeader>,
 }

@@ -19,7 +19,7 @@ use crate::{
     io::{
         Source,
         image::{PageKind, has_image_name, page_kind, unsupported_format},
-        source::packed_extension,
+        packing::{Packing, packed_extension},
         standard,
     },
     util::error::{Error, Result},
@@ -76,14 +76,14 @@ pub fn is_volume(source: &Source, layout: &Layout) -> bool {
 
 /// Whether the name of `source` has the extension of a volume that is one file.
 pub fn has_volume_extension(source: &Source) -> bool {
-    let (extension, is_packed) = packed_extension(source.path());
-    is_packed || by_extension(&extension).is_some()
+    let (extension, packing) = packed_extension(source.path());
+    packing.is_some() || by_extension(&extension).is_some()
 }
 
 /// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
 fn has_volume_name(source: &Source) -> bool {
-    let (extension, is_packed) = packed_extension(source.path());
-    is_packed
+    let (extension, packing) = packed_extension(source.path());
+    packing.is_some()
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         || is_multi_file(source)
         || !has_image_name(source)
@@ -93,10 +93,10 @@ fn has_volume_name(source: &Source) -> bool {
                 .is_some_and(|format| format.name != tiff::FORMAT.name)
 }
 
-/// Whether standard input begins as a volume, or as gzip, which no image does.
+/// Whether standard input begins as a volume, or is compressed, which no image is.
 fn is_volume_piped() -> bool {
     let first = standard::peek().unwrap_or_default();
-    first.starts_with(&[0x1f, 0x8b]) || by_signature(&first).is_some()
+    Packing::from_signature(&first).is_some() || by_signature(&first).is_some()
 }
 
 /// Recognizes the format of `source`.

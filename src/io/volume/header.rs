@@ -43,6 +43,20 @@ pub enum StoredType {
 }
 
 impl StoredType {
+    /// Parses the name of a type, in upper or lower case.
+    ///
+    /// # Errors
+    /// A message that lists the types.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "f16" | "float16" | "half" => Ok(Self::F16),
+            _ => match Dtype::parse_one_of(&Dtype::ALL, text) {
+                Ok(dtype) => Ok(Self::As(dtype)),
+                Err(message) => Err(format!("{message} f16")),
+            },
+        }
+    }
+
     /// Size in bytes.
     pub fn size(self) -> usize {
         match self {
@@ -81,6 +95,9 @@ pub struct Scale {
     pub intercept: f64,
 }
 
+/// The name in messages of volumes that are components of vectors.
+pub const VECTORS: &str = "components of its vectors";
+
 /// Everything known about a volume before a sample is read.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -94,7 +111,9 @@ pub struct Description {
     pub volume_noun: &'static str,
     /// Numbers of channels and times, if the volumes are all channels of the first time, then of the next.
     pub channels_and_times: Option<[usize; 2]>,
-    /// Type of a stored sample.
+    /// Number of stored numbers of a sample: 1, or 3 or 4 for colours.
+    pub colors: usize,
+    /// Type of a stored number.
     pub stored: StoredType,
     /// Byte order of samples.
     pub endian: Endian,
@@ -112,6 +131,8 @@ pub struct Description {
     pub skip: Skip,
     /// Encoding of the samples.
     pub encoding: Encoding,
+    /// Axes that do not belong to space but are faster than the slowest one that does, the fastest first.
+    pub inner_axes: Vec<InnerAxis>,
     /// Whether z is the fastest axis (Fortran order), so that all samples must be reordered.
     pub transposed: bool,
     /// Other entries: names and texts.
@@ -120,6 +141,23 @@ pub struct Description {
     pub warnings: Vec<String>,
     /// Content of the file that the volume does not have.
     pub losses: Vec<Loss>,
+    /// The header of a NIfTI file.
+    pub nifti: Option<NiftiHeader>,
+}
+
+/// The header of the NIfTI file that a volume was read from. A NIfTI output keeps the fields that stay true.
+#[derive(Clone, Debug)]
+pub struct NiftiHeader {
+    /// Its 348 or 540 bytes.
+    pub bytes: Vec<u8>,
+    /// The map of its quaternion, moved as the samples were; `None` if it is invalid.
+    pub qform: Option<Placement>,
+    /// Index of the volume in the file.
+    pub volume: usize,
+    /// Whether the slices are those of the file.
+    pub has_same_slices: bool,
+    /// Whether samples are the same quantity as in the file, in the same unit.
+    pub has_same_quantity: bool,
 }
 
 /// A difference between a file and the volume read from it.
@@ -158,15 +196,26 @@ pub struct Skip {
     pub from: u64,
     /// Number of lines of text to skip from there.
     pub lines: u32,
-    /// Number of decompressed bytes to skip then. `None`: the samples are the last bytes of the file.
+    /// Number of decompressed bytes to skip then. `None`: the samples are counted from the end of the file.
     pub bytes: Option<u64>,
+    /// Number of bytes after samples that are counted from the end.
+    pub after: u64,
 }
 
 impl Skip {
     /// Skips the `from` first bytes of the file.
     pub fn to(from: u64) -> Self {
-        Self { from, lines: 0, bytes: Some(0) }
+        Self { from, lines: 0, bytes: Some(0), after: 0 }
     }
+}
+
+/// An axis of a file that does not belong to space but is faster than the slowest axis that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InnerAxis {
+    /// Number of samples of all faster axes.
+    pub run: usize,
+    /// Number of positions along the axis.
+    pub size: usize,
 }
 
 /// The encoding of samples, apart from a `.gz` around the whole file.
@@ -190,6 +239,7 @@ impl Description {
             volumes: 1,
             volume_noun: "volumes",
             channels_and_times: None,
+            colors: 1,
             stored,
             endian: Endian::Little,
             scale: None,
@@ -199,10 +249,12 @@ impl Description {
             files: None,
             skip: Skip::to(from),
             encoding: Encoding::Raw,
+            inner_axes: Vec::new(),
             transposed: false,
             metadata: Vec::new(),
             warnings: Vec::new(),
             losses: Vec::new(),
+            nifti: None,
         }
     }
 

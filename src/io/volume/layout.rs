@@ -4,16 +4,16 @@ use std::{fmt, str::FromStr};
 
 use serde::Serialize;
 
-use super::header::Endian;
-use crate::data::{dtype::Dtype, volume::Dims};
+use super::header::{Endian, StoredType};
+use crate::data::volume::Dims;
 
 /// The user's flags about the input volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layout {
     /// Samples along x, y and z of a raw volume.
     pub dims: Option<Dims>,
-    /// Sample type of a raw volume.
-    pub dtype: Option<Dtype>,
+    /// Type of the stored samples of a raw volume.
+    pub dtype: Option<StoredType>,
     /// Byte order of a raw volume's samples; little-endian by default.
     pub endian: Option<Endian>,
     /// Bytes before the first sample of a raw volume.

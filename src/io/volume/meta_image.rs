@@ -8,7 +8,8 @@
 use super::{
     format::{Format, HeaderContent, ITK_UNITS, PlacementSupport, WriteSupport},
     header::{
-        BoxError, Description, Encoding, Endian, HeaderReader, StoredType, checked_dims, excerpt,
+        BoxError, Description, Encoding, Endian, HeaderReader, InnerAxis, StoredType, VECTORS,
+        checked_dims, excerpt,
     },
     text::{TextFields, data_files, sizes},
 };
@@ -86,8 +87,9 @@ fn vector(fields: &TextFields, names: &[&str], count: usize) -> Result<Option<Ve
     numbers.map(Some).ok_or_else(|| format!("{}: expected {count} numbers", names[0]).into())
 }
 
-fn is_true(fields: &TextFields, names: &[&str]) -> bool {
-    fields.get(names).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+/// Whether the value of a field begins as `True`, `true` or `1`, as in MetaIO; `None` if the field is missing.
+fn flag(fields: &TextFields, names: &[&str]) -> Option<bool> {
+    fields.get(names).map(|value| value.starts_with(['T', 't', '1']))
 }
 
 fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
@@ -125,18 +127,26 @@ fn header(fields: &TextFields, position: u64) -> Result<Description, BoxError> {
         .ok_or_else(|| format!("DimSize: expected {axes} whole numbers greater than 0"))?;
     let size = |axis: usize| sizes.get(axis).copied().unwrap_or(1);
     let dims = checked_dims([size(0), size(1), size(2)])?;
-    let volumes = (3..sizes.len()).map(size).fold(1, u64::saturating_mul);
+    let channels = fields.get(&["ElementNumberOfChannels"]).unwrap_or("1");
+    let channels: usize = channels
+        .parse()
+        .ok()
+        .filter(|&channels| channels > 0)
+        .ok_or("ElementNumberOfChannels: expected a whole number greater than 0")?;
+    let volumes = (3..sizes.len()).map(size).fold(channels as u64, u64::saturating_mul);
     let mut header = Description::new(dims, StoredType::As(dtype(fields)?), position);
     header.volumes = usize::try_from(volumes)?;
-    if is_true(fields, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
+    if channels > 1 {
+        header.inner_axes = vec![InnerAxis { run: 1, size: channels }];
+        header.volume_noun = VECTORS;
+    }
+    if flag(fields, &["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) == Some(true) {
         header.endian = Endian::Big;
     }
-    let is_text =
-        fields.get(&["BinaryData"]).is_some_and(|value| value.eq_ignore_ascii_case("false"));
-    header.encoding = match is_true(fields, &["CompressedData"]) {
-        true => Encoding::Zlib,
-        false if is_text => Encoding::Text,
-        false => Encoding::Raw,
+    header.encoding = match (flag(fields, &["CompressedData"]), flag(fields, &["BinaryData"])) {
+        (Some(true), _) => Encoding::Zlib,
+        (_, Some(false)) => Encoding::Text,
+        _ => Encoding::Raw,
     };
     if let Some(bytes) = fields.get(&["HeaderSize"]) {
         header.skip.bytes = match bytes.parse::<i64>() {
@@ -153,12 +163,9 @@ fn header(fields: &TextFields, position: u64) -> Result<Description, BoxError> {
 }
 
 fn dtype(fields: &TextFields) -> Result<Dtype, BoxError> {
-    let channels = fields.get(&["ElementNumberOfChannels"]).unwrap_or("1");
-    if channels != "1" {
-        return Err(format!("vectors of {} numbers are not supported", excerpt(channels)).into());
-    }
     let kind = fields.get(&["ElementType"]).unwrap_or_default();
-    let known = TYPES.iter().find(|(name, _)| *name == kind);
+    let own = kind.strip_suffix("_ARRAY").unwrap_or(kind);
+    let known = TYPES.iter().find(|(name, _)| *name == own);
     let dtype = known.map(|&(_, dtype)| dtype);
     dtype.ok_or_else(|| format!("samples of type `{}` are not supported", excerpt(kind)).into())
 }
@@ -244,7 +251,7 @@ mod tests {
             ("4 5 6", "4 0 6"),
             ("MET_SHORT", "MET_STRING"),
             ("ElementType", "ElementSpacing = 1 2\nElementType"),
-            ("ElementType", "ElementNumberOfChannels = 3\nElementType"),
+            ("ElementType", "ElementNumberOfChannels = 0\nElementType"),
             ("ElementType", "HeaderSize = -2\nElementType"),
             ("ElementDataFile = LOCAL\n", ""),
         ] {

@@ -14,6 +14,7 @@ mod format;
 mod formats;
 mod gz;
 pub(in crate::io) mod header;
+mod interleaved;
 mod layout;
 mod meta_image;
 mod mrc;

@@ -202,9 +202,11 @@ mod tests {
         let place = Placement::axis_aligned([1.0; 3], [0.0; 3]);
         let mut bytes = header_bytes(&HeaderContent {
             dims: [4, 5, 6],
+            channels: 1,
             dtype: Dtype::I8,
             placement: Some(&place),
             metadata: Vec::new(),
+            nifti: None,
         });
         // Columns along z, rows along x, sections along y; the first column is number 10.
         for (word, value) in [(16, 3i32), (17, 1), (18, 2), (4, 10), (7, 5), (8, 6), (9, 4)] {

@@ -28,7 +28,11 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     };
     let dims = checked_dims(sizes)?;
     checked_dims([volumes; 3])?;
-    let mut header = Description::new(dims, StoredType::As(array.element.stored), reader.position);
+    let stored = match array.element.is_f16 {
+        true => StoredType::F16,
+        false => StoredType::As(array.element.stored),
+    };
+    let mut header = Description::new(dims, stored, reader.position);
     header.volumes = volumes;
     header.endian = if array.element.is_big_endian { Endian::Big } else { Endian::Little };
     header.transposed = array.fortran;

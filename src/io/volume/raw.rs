@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, volume::Dims},
-    io::{Source, source::packed_extension},
+    io::{Source, packing::packed_extension},
     util::error::{Error, Hint, Result},
 };
 
@@ -27,9 +27,9 @@ const EXTENSIONS: &[&str] = &["raw", "bin", "vol", "dat"];
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { source, layout, opened, .. } = input;
     let description = describe(&source, layout)?;
-    let is_packed = packed_extension(source.path()).1;
+    let packing = packed_extension(source.path()).1;
     let pipe = opened.filter(|opened| !opened.can_reopen);
-    let gzip = is_packed && pipe.as_ref().is_none_or(|opened| opened.gzip);
+    let packing = packing.filter(|_| pipe.as_ref().is_none_or(|opened| opened.packing.is_some()));
     let pipe = match pipe {
         Some(opened) => Some(PipeRest { input: opened.input, position: 0 }),
         None if source == Source::Stdin && source.size()?.is_none() => {
@@ -37,7 +37,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
         }
         None => None,
     };
-    Ok(OpenedVolume { description, location: SampleLocation::HeaderFile { source, gzip }, pipe })
+    Ok(OpenedVolume { description, location: SampleLocation::HeaderFile { source, packing }, pipe })
 }
 
 /// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
@@ -48,8 +48,8 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let stated_dtype = layout.dtype.or(named_dtype);
-    let dtype = stated_dtype.unwrap_or(Dtype::U8);
-    let is_packed = packed_extension(source.path()).1;
+    let dtype = stated_dtype.unwrap_or(StoredType::As(Dtype::U8));
+    let is_packed = packed_extension(source.path()).1.is_some();
     // The size of a compressed file does not depend on the shape alone.
     let size = source.size()?.filter(|_| !is_packed);
     let body = size.map(|size| size.saturating_sub(layout.header_bytes));
@@ -57,7 +57,7 @@ fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     let Some(Dims(dims)) = stated_dims.or_else(|| cube(body?, dtype)) else {
         return Err(unknown_shape(source, body));
     };
-    let mut header = Description::new(dims, StoredType::As(dtype), layout.header_bytes);
+    let mut header = Description::new(dims, dtype, layout.header_bytes);
     header.endian = layout.endian.unwrap_or(Endian::Little);
     let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
     let bytes = count.and_then(|count| count.checked_mul(dtype.size() as u64));
@@ -69,16 +69,17 @@ fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     if stated_dims.is_none() {
         let guess = Dims(dims);
         header.warnings.push(format!(
-            "shape is unknown; assuming {guess} samples of {dtype} from the size of the file"
+            "shape is unknown; assuming {guess} samples of {} from the size of the file",
+            dtype.name()
         ));
     } else if stated_dtype.is_none() {
-        header.warnings.push(format!("sample type is unknown; assuming {dtype}"));
+        header.warnings.push(format!("sample type is unknown; assuming {}", dtype.name()));
     }
     Ok(header)
 }
 
 /// The cube of samples of `dtype` that takes `bytes` bytes.
-fn cube(bytes: u64, dtype: Dtype) -> Option<Dims> {
+fn cube(bytes: u64, dtype: StoredType) -> Option<Dims> {
     let count = bytes / dtype.size() as u64;
     let side = (count as f64).cbrt().round() as u64;
     let fits = side > 0 && side.checked_pow(3)?.checked_mul(dtype.size() as u64) == Some(bytes);
@@ -125,12 +126,12 @@ fn wrong_size(source: &Source, header: &Description, body: u64, bytes: u64) -> E
 
 /// Parses dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots or spaces, at
 /// any position.
-pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
+pub fn from_name(path: &Path) -> (Option<Dims>, Option<StoredType>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     // The last part that fits: a name may begin with a word such as `short`.
     let mut parts = name.split(['_', '.', ' ']).rev();
     let dims = parts.clone().find_map(|part| part.parse().ok());
-    (dims, parts.find_map(|part| Dtype::parse_one_of(&Dtype::ALL, part).ok()))
+    (dims, parts.find_map(|part| StoredType::parse(part).ok()))
 }
 
 #[cfg(test)]
@@ -141,9 +142,13 @@ mod tests {
     fn names_state_shape_and_type() {
         let read = |name: &str| from_name(Path::new(name));
         let dims = Some(Dims([70, 123, 66]));
-        assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(Dtype::U8)));
-        assert_eq!(read("a/b_c_70x123x66_float32.raw.gz"), (dims, Some(Dtype::F32)));
-        assert_eq!(read("short_1x2x3_uint8.raw").1, Some(Dtype::U8));
+        assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(StoredType::As(Dtype::U8))));
+        assert_eq!(
+            read("a/b_c_70x123x66_float32.raw.gz"),
+            (dims, Some(StoredType::As(Dtype::F32)))
+        );
+        assert_eq!(read("short_1x2x3_uint8.raw").1, Some(StoredType::As(Dtype::U8)));
+        assert_eq!(read("a_1x2x3_float16.raw").1, Some(StoredType::F16));
         assert_eq!(read("plain.raw"), (None, None));
     }
 }

@@ -10,7 +10,8 @@ use super::{
     convert,
     file::VolumeFile,
     header::{Description, Loss, StoredType},
-    slices::stack::Slices,
+    interleaved,
+    slices::{grey::grey, stack::Slices},
     stream::{self, ByteStream, SampleLocation},
 };
 use crate::{
@@ -82,7 +83,7 @@ impl VolumeFile {
             let input = SampleSource::Slices(slices.clone(), first);
             return Ok(VolumeReader { file: self.clone(), input, spare: None });
         }
-        let Description { skip, encoding, stored, .. } = **self;
+        let Description { skip, encoding, stored, ref inner_axes, .. } = **self;
         let pipe = self.pipe.as_ref().map(|pipe| {
             let pipe = pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
             pipe.ok_or_else(|| {
@@ -92,12 +93,15 @@ impl VolumeFile {
             })
         });
         let mut extent = self.extent().expect("checked before");
-        let before = (self.dims[0] * self.dims[1] * first * stored.size()) as u64;
+        let numbers = self.dims[0] * self.dims[1] * self.colors;
+        let before = (numbers * first * stored.size()) as u64;
         if !self.transposed {
-            extent.before += before;
+            extent.before += before * interleaved::count(inner_axes) as u64;
         }
         let mut input =
             stream::open(&self.location, pipe.transpose()?, skip, (encoding, stored), extent)?;
+        let index = self.volume % interleaved::count(inner_axes);
+        input = interleaved::select(input, inner_axes, index, stored.size());
         if self.transposed {
             input = stream::transposed(input, self.dims, stored.size())
                 .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
@@ -160,7 +164,9 @@ impl Reader for VolumeReader {
         let source = &self.file.source;
         let Description { dims, dtype, stored, endian, scale, .. } = *self.file;
         let spare = self.spare.take().filter(|spare| spare.dtype() == dtype);
-        let mut samples = Samples::extended(before, dims[0] * dims[1] * count, dtype, spare)
+        let channels = self.file.channels();
+        let slice = dims[0] * dims[1] * channels;
+        let mut samples = Samples::extended(before, slice * count, dtype, spare)
             .map_err(|error| error.context(format_args!("cannot read {source}")))?;
         let new = &mut samples.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
         let input = match &mut self.input {
@@ -173,9 +179,25 @@ impl Reader for VolumeReader {
                 return Ok(samples);
             }
         };
-        let read = match scale.is_none() && stored == StoredType::As(dtype) {
-            true => input.read_exact(new).map(|()| endian.to_native(new, dtype.size())),
-            false => convert::read(input, (stored, endian), scale, dtype, new),
+        let fill = |input: &mut ByteStream, bytes: &mut [u8]| match scale.is_none()
+            && stored == StoredType::As(dtype)
+        {
+            true => input.read_exact(bytes).map(|()| endian.to_native(bytes, dtype.size())),
+            false => convert::read(input, (stored, endian), scale, dtype, bytes),
+        };
+        let read = match self.file.colors {
+            colors if colors > channels => {
+                let mut numbers = Samples::zeros(dtype, slice * colors)?;
+                let mut slices = new.chunks_exact_mut(slice * dtype.size());
+                slices.try_for_each(|to| -> io::Result<()> {
+                    fill(input, numbers.as_bytes_mut())?;
+                    to.copy_from_slice(
+                        grey(&numbers, colors).map_err(io::Error::other)?.as_bytes(),
+                    );
+                    Ok(())
+                })
+            }
+            _ => fill(input, new),
         };
         read.map_err(|error| self.failed(error))?;
         Ok(samples)

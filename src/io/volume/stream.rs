@@ -9,8 +9,7 @@ use std::{
     vec,
 };
 
-use bzip2::read::MultiBzDecoder;
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::ZlibDecoder;
 
 use super::{
     header::{BoxError, Encoding, Skip, StoredType},
@@ -22,6 +21,7 @@ use crate::{
     io::{
         Source,
         array::{npy::read_in_c_order, text::TextParser},
+        packing::Packing,
         source::read_full,
     },
     util::error::{Error, Result},
@@ -43,7 +43,7 @@ pub struct OpenFile {
     pub input: Box<dyn BufRead + Send>,
     /// The first bytes, decompressed.
     pub first: Vec<u8>,
-    pub gzip: bool,
+    pub packing: Option<Packing>,
     pub can_reopen: bool,
 }
 
@@ -62,22 +62,25 @@ impl OpenFile {
         let mut input = source.open()?;
         let mut first = peek(&mut input).map_err(failed)?;
         let mut whole: Box<dyn Read + Send> = Box::new(Cursor::new(first.clone()).chain(input));
-        let gzip = first.starts_with(&[0x1f, 0x8b]);
-        if gzip {
-            whole = Box::new(MultiGzDecoder::new(whole));
-            // Broken gzip data are reported when the header or the samples are read.
+        let packing = Packing::from_signature(&first);
+        if let Some(packing) = packing {
+            whole = packing.unpack(whole);
+            // Broken compressed data are reported when the header or the samples are read.
             first = peek(&mut whole).unwrap_or_default();
             whole = Box::new(Cursor::new(first.clone()).chain(whole));
         }
-        Ok(Self { input: Box::new(BufReader::new(whole)), first, gzip, can_reopen })
+        Ok(Self { input: Box::new(BufReader::new(whole)), first, packing, can_reopen })
     }
 }
+
+/// Maximum number of bytes before the samples of a compressed file, which must be decompressed to be skipped.
+pub const MAX_SKIPPED: u64 = 1 << 30;
 
 /// The files that hold the samples.
 #[derive(Clone)]
 pub enum SampleLocation {
-    /// The file of the header; `gzip`: the whole file is compressed.
-    HeaderFile { source: Source, gzip: bool },
+    /// The file of the header, which may be compressed as a whole.
+    HeaderFile { source: Source, packing: Option<Packing> },
     /// The concatenation of other files.
     DataFiles(Vec<PathBuf>),
     /// Slices that are read one at a time.
@@ -144,20 +147,27 @@ pub fn open(
         SampleLocation::DataFiles(paths) => Source::File(paths[0].clone()),
         SampleLocation::Slices(_) => unreachable!("slices are not a stream"),
     };
-    let skip = match skip.bytes {
-        None => at_end(&source, extent)?,
-        Some(_) => skip,
-    };
     let failed = |error| failed(&source, error);
     let mut before = extent.before;
     let mut input = match location {
         SampleLocation::DataFiles(paths) => {
-            Box::new(DataFiles { paths: paths.clone().into_iter(), skip, encoding, current: None })
+            let bytes = extent.all / paths.len() as u64;
+            let paths = paths.clone().into_iter();
+            Box::new(DataFiles { paths, skip, encoding, bytes, current: None })
         }
         _ => {
-            let gzip = matches!(location, SampleLocation::HeaderFile { gzip: true, .. });
-            let mut skip = skip;
-            if !gzip && is_plain(skip, encoding) {
+            let packing = match location {
+                SampleLocation::HeaderFile { packing, .. } => *packing,
+                _ => None,
+            };
+            if skip.bytes.is_none() && (pipe.is_some() || packing.is_some()) {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: samples that are counted from the end need an uncompressed regular file"
+                )));
+            }
+            let mut skip =
+                skip.counted_from_start(&source, encoding, extent.all).map_err(failed)?;
+            if packing.is_none() && is_plain(skip, encoding) {
                 // The file is opened at the offset of the volume.
                 let more = [skip.bytes.unwrap_or(0), std::mem::take(&mut before)];
                 skip = Skip::to(more.iter().fold(skip.from, |sum, &n| sum.saturating_add(n)));
@@ -167,12 +177,14 @@ pub fn open(
                     skip_bytes(&mut input, skip.from.saturating_sub(position)).map_err(failed)?;
                     input
                 }
-                None if gzip => {
-                    let mut input: ByteStream = Box::new(MultiGzDecoder::new(source.open()?));
-                    skip_bytes(&mut input, skip.from).map_err(failed)?;
-                    input
-                }
-                None => source.open_at(skip.from)?,
+                None => match packing {
+                    Some(packing) => {
+                        let mut input = packing.unpack(source.open()?);
+                        skip_bytes(&mut input, skip.from).map_err(failed)?;
+                        input
+                    }
+                    None => source.open_at(skip.from)?,
+                },
             };
             decoder(input, skip, encoding).map_err(failed)?
         }
@@ -212,15 +224,37 @@ fn is_content(error: &io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput)
 }
 
-/// The offset of samples that are the last bytes of a file.
-fn at_end(source: &Source, extent: ByteExtent) -> Result<Skip> {
-    let size = source.size()?.and_then(|size| size.checked_sub(extent.all));
-    size.map(Skip::to).ok_or_else(|| {
-        Error::bad_input(format_args!(
-            "{source}: file is shorter than the {} bytes of samples that its header declares",
-            extent.all
-        ))
-    })
+impl Skip {
+    /// The same offset, counted from the start of `source`, which holds `bytes` bytes of samples.
+    fn counted_from_start(
+        self,
+        source: &Source,
+        encoding: Encoding,
+        bytes: u64,
+    ) -> io::Result<Self> {
+        if self.bytes.is_some() {
+            return Ok(self);
+        }
+        let shorter = || {
+            let text = format!(
+                "file is shorter than the {bytes} bytes of samples that its header declares"
+            );
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        };
+        let samples = bytes.saturating_add(self.after);
+        let open = |from| source.open_at(from).map_err(io::Error::other);
+        if encoding == Encoding::Raw {
+            let size = source.size().map_err(io::Error::other)?.unwrap_or(0);
+            return size.checked_sub(samples).map(Self::to).ok_or_else(shorter);
+        }
+        // The decompressed size is known only at the end.
+        let start = Self { bytes: Some(0), ..self };
+        let limit = samples.saturating_add(MAX_SKIPPED);
+        let decoded = decoder(open(self.from)?, start, encoding)?;
+        let size = io::copy(&mut decoded.take(limit), &mut io::sink())?;
+        let bytes = size.checked_sub(samples).filter(|_| size < limit).ok_or_else(shorter)?;
+        Ok(Self { bytes: Some(bytes), ..self })
+    }
 }
 
 /// Skips lines, decompresses, then skips bytes.
@@ -237,9 +271,9 @@ fn decoder(input: ByteStream, skip: Skip, encoding: Encoding) -> io::Result<Byte
     }
     let mut input: ByteStream = match encoding {
         Encoding::Raw | Encoding::Text => input,
-        Encoding::Gzip => Box::new(MultiGzDecoder::new(input)),
+        Encoding::Gzip => Packing::Gzip.unpack(input),
         Encoding::Zlib => Box::new(ZlibDecoder::new(input)),
-        Encoding::Bzip2 => Box::new(MultiBzDecoder::new(input)),
+        Encoding::Bzip2 => Packing::Bzip2.unpack(input),
     };
     skip_bytes(&mut input, skip.bytes.unwrap_or(0))?;
     Ok(input)
@@ -275,6 +309,8 @@ struct DataFiles {
     paths: vec::IntoIter<PathBuf>,
     skip: Skip,
     encoding: Encoding,
+    /// Bytes of the samples of a file.
+    bytes: u64,
     current: Option<ByteStream>,
 }
 
@@ -288,10 +324,15 @@ impl Read for DataFiles {
                 }
             }
             let Some(path) = self.paths.next() else { return Ok(0) };
-            let Skip { from, .. } = self.skip;
-            let opened = File::open(&path).and_then(|mut file| {
-                file.seek(SeekFrom::Start(from))?;
-                decoder(Box::new(file), self.skip, self.encoding)
+            let skip = self.skip.counted_from_start(
+                &Source::File(path.clone()),
+                self.encoding,
+                self.bytes,
+            );
+            let opened = skip.and_then(|skip| {
+                let mut file = File::open(&path)?;
+                file.seek(SeekFrom::Start(skip.from))?;
+                decoder(Box::new(file), skip, self.encoding)
             });
             self.current = Some(opened.map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))

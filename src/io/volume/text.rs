@@ -42,7 +42,7 @@ pub fn vector(text: &str) -> Option<Vec<f64>> {
     inner.split(',').map(|part| part.trim().parse().ok()).collect()
 }
 
-/// Parses a list of vectors such as `(1,0,0) none (0, 1, 0)`; `None` for `none`.
+/// Parses a list of vectors such as `(1,0,0) none (0, 1, 0)`; `None` for `none` and for vectors of NaN.
 pub fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
     let mut rest = text.trim();
     let mut all = Vec::new();
@@ -53,7 +53,8 @@ pub fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
             rest = after.trim_start();
         } else {
             let end = rest.find(')').ok_or_else(invalid)? + 1;
-            all.push(Some(vector(&rest[..end]).ok_or_else(invalid)?));
+            let vector = vector(&rest[..end]).ok_or_else(invalid)?;
+            all.push(Some(vector).filter(|vector| !vector.iter().all(|v| v.is_nan())));
             rest = rest[end..].trim_start();
         }
         if all.len() > 16 {

@@ -7,12 +7,15 @@ use super::{
     format::{Format, HeaderContent, PlacementSupport, UnitSupport, WriteSupport},
     formats::{DEFAULT_OUTPUT, writers},
     gz::ParallelGzWriter,
-    header::Endian,
+    header::{Endian, NiftiHeader, StoredType},
     raw,
 };
 use crate::{
     data::{dtype::Dtype, placement::Placement, samples::Samples, volume::Dims},
-    io::{Output, Sink, source::packed_extension},
+    io::{
+        Output, Sink,
+        packing::{Packing, packed_extension},
+    },
     util::error::{Error, Result},
 };
 
@@ -34,19 +37,25 @@ impl VolumeFormat {
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
     pub fn for_output(sink: &Sink) -> Result<Option<Self>> {
         let Sink::File(path) = sink else { return Ok(None) };
-        let (extension, gzip) = packed_extension(Some(path));
-        if extension.is_empty() && !gzip {
+        let (extension, packing) = packed_extension(Some(path));
+        if extension.is_empty() && packing.is_none() {
             return Ok(None);
         }
+        let gzip = packing == Some(Packing::Gzip);
         let found = writers().find(|(_, support)| {
-            support.extensions.contains(&extension.as_str()) && (support.can_gzip || !gzip)
+            support.extensions.contains(&extension.as_str())
+                && (packing.is_none() || gzip && support.can_gzip)
         });
         match found {
             Some((format, _)) => Ok(Some(Self { format, gzip })),
             None => {
-                let gz = if gzip { ".gz" } else { "" };
+                let packing = match packing {
+                    Some(Packing::Gzip) => ".gz",
+                    Some(Packing::Bzip2) => ".bz2",
+                    None => "",
+                };
                 Err(Error::usage(format_args!(
-                    "{sink}: cannot write a volume as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, .mrc, \
+                    "{sink}: cannot write a volume as .{extension}{packing}; use .nii, .nii.gz, .nrrd, .mha, .mrc, \
                      .npy, .tif, .raw or .raw.gz"
                 )))
             }
@@ -61,7 +70,12 @@ impl VolumeFormat {
 /// `Kind::Usage`, also for an unknown extension.
 pub fn check_labels(sink: &Sink, dtype: Dtype) -> Result<()> {
     let Some(VolumeFormat { format, .. }) = VolumeFormat::for_output(sink)? else { return Ok(()) };
-    let named = sink.path().filter(|_| format.is_raw).and_then(|path| raw::from_name(path).1);
+    let named = match sink.path().filter(|_| format.is_raw).and_then(|path| raw::from_name(path).1)
+    {
+        Some(StoredType::As(dtype)) => Some(dtype),
+        // Refused when it is written.
+        Some(StoredType::F16) | None => None,
+    };
     let dtypes = format.write.as_ref().map_or(&Dtype::SAMPLES[..], |support| support.dtypes);
     check_stored_labels(sink, named.unwrap_or_else(|| nearest(dtypes, dtype)), dtype)
 }
@@ -85,6 +99,8 @@ pub struct VolumeTarget<'a> {
     endian: Endian,
     placement: Option<Placement>,
     metadata: &'a [(String, String)],
+    nifti: Option<&'a NiftiHeader>,
+    channels: usize,
     /// Whether the file is raw and its name does not state shape and type.
     has_unknown_layout: bool,
     /// Messages about content that the file cannot hold.
@@ -113,6 +129,8 @@ impl<'a> VolumeTarget<'a> {
             endian: Endian::Little,
             placement: None,
             metadata: &[],
+            nifti: file.nifti.as_ref(),
+            channels: file.channels(),
             has_unknown_layout: false,
             losses: Vec::new(),
         };
@@ -140,6 +158,12 @@ impl<'a> VolumeTarget<'a> {
             )));
         }
         self.dtype = nearest(support.dtypes, self.dtype);
+        if self.channels > 1 && !(support.holds_colors)(self.dtype, self.channels) {
+            return Err(Error::usage(format_args!(
+                "{}: a .{} file cannot hold a volume of {} {} per sample; use .nrrd",
+                self.sink, support.extensions[0], self.channels, self.dtype
+            )));
+        }
         self.metadata = &file.metadata;
         let placement = file.placement.as_ref();
         self.placement = match support.placement {
@@ -148,13 +172,13 @@ impl<'a> VolumeTarget<'a> {
             PlacementSupport::Affine(Some(space)) => {
                 placement.map(|placement| placement.to(space).unwrap_or_else(|| placement.clone()))
             }
+            PlacementSupport::Anatomical(space) => placement.map(|placement| {
+                placement.to(space).unwrap_or_else(|| placement.straightened([0.0; 3]))
+            }),
             PlacementSupport::Straight => {
                 placement.map(|placement| match placement.is_axis_aligned() {
                     true => placement.clone(),
-                    false => Placement {
-                        unit: placement.unit.clone(),
-                        ..Placement::axis_aligned(placement.spacing(), placement.first)
-                    },
+                    false => placement.straightened(placement.first),
                 })
             }
             PlacementSupport::None => None,
@@ -165,6 +189,16 @@ impl<'a> VolumeTarget<'a> {
             }
             PlacementSupport::Straight if placement.is_some_and(Placement::has_orientation) => {
                 self.losses.push("the orientation is dropped".into());
+            }
+            // A first sample that contains the origin may well result from a filter of a volume without coordinates.
+            PlacementSupport::Anatomical(_)
+                if placement.is_some_and(|own| {
+                    own.space.is_none()
+                        && (!own.is_axis_aligned()
+                            || own.index_at([0.0; 3]).iter().any(|at| at.abs() > 0.5))
+                }) =>
+            {
+                self.losses.push("coordinates in an unknown anatomical space are dropped".into());
             }
             _ => {}
         }
@@ -215,13 +249,17 @@ impl<'a> VolumeTarget<'a> {
                 "{sink}: the file name states {dims}, but the volume is {own}; change the name"
             )));
         }
-        if let Some(dtype) = dtype.filter(|dtype| !Dtype::SAMPLES.contains(dtype)) {
-            return Err(Error::usage(format_args!(
-                "{sink}: the file name states {dtype}, but volumes of that type cannot be written"
-            )));
+        match dtype {
+            Some(StoredType::As(dtype)) if Dtype::SAMPLES.contains(&dtype) => self.dtype = dtype,
+            None => {}
+            Some(other) => {
+                return Err(Error::usage(format_args!(
+                    "{sink}: the file name states {}, but volumes of that type cannot be written",
+                    other.name()
+                )));
+            }
         }
         self.endian = endian;
-        self.dtype = dtype.unwrap_or(self.dtype);
         self.has_unknown_layout = dims.is_none() || dtype.is_none();
         Ok(())
     }
@@ -239,6 +277,11 @@ impl<'a> VolumeTarget<'a> {
         check_stored_labels(self.sink, self.dtype, dtype)
     }
 
+    /// Number of stored numbers of a sample.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
     /// The type of stored samples.
     pub fn dtype(&self) -> Dtype {
         self.dtype
@@ -254,7 +297,8 @@ impl<'a> VolumeTarget<'a> {
         let metadata =
             self.metadata.iter().filter(|entry| keeps_metadata(entry)).cloned().collect();
         let placement = self.placement.as_ref();
-        header(&HeaderContent { dims, dtype: self.dtype, placement, metadata })
+        let (dtype, channels, nifti) = (self.dtype, self.channels, self.nifti);
+        header(&HeaderContent { dims, channels, dtype, placement, metadata, nifti })
     }
 
     fn failed(&self, error: io::Error) -> Error {

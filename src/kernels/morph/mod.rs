@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::filter::{Filter, GpuStepResult};
 use crate::{
     data::{
-        grid::{Grid, GridType, Shape},
+        grid::{Grid, GridType, ResultKind, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -206,6 +206,13 @@ impl Filter for Morph {
         let is_difference =
             matches!(self.operation, Operation::Gradient | Operation::TopHat | Operation::BlackHat);
         !is_difference && self.element.radius == [0; 3]
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        match self.operation {
+            Operation::Gradient | Operation::TopHat | Operation::BlackHat => ResultKind::Other,
+            _ => ResultKind::Selected,
+        }
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

@@ -14,7 +14,7 @@ use super::filter::{Filter, Pass};
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Grid, GridType, Shape},
+        grid::{Grid, GridType, ResultKind, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -79,6 +79,14 @@ impl Filter for Projection {
         let mut flat = Placement { first: placement.at(middle), ..placement.clone() };
         flat.steps[self.axis] = flat.steps[self.axis].map(|step| step * dims[self.axis] as f64);
         flat
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        match self.method {
+            Method::Max | Method::Min => ResultKind::Selected,
+            Method::Mean => ResultKind::SameQuantity,
+            Method::Sum | Method::Std => ResultKind::Other,
+        }
     }
 
     fn flat_axis(&self) -> Option<usize> {

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType, ResultKind, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -190,6 +190,13 @@ impl Filter for Resize {
         let first = placement.at(scale.map(|scale| (scale - 1.0) / 2.0));
         let steps = std::array::from_fn(|axis| placement.steps[axis].map(|v| v * scale[axis]));
         Placement { steps, first, ..placement.clone() }
+    }
+
+    fn result_kind(&self) -> ResultKind {
+        match self.filter {
+            Interpolation::Nearest => ResultKind::Selected,
+            _ => ResultKind::SameQuantity,
+        }
     }
 
     fn input_range(

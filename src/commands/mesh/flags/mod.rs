@@ -423,7 +423,8 @@ fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
 
 /// Replaces the extension of a volume's name by that of the mesh; `.nii.gz` counts as one extension.
 fn with_extension(name: PathBuf, format: MeshFormat) -> PathBuf {
-    let is_packed = name.extension().is_some_and(|extension| extension == "gz");
+    let is_packed =
+        name.extension().is_some_and(|extension| extension == "gz" || extension == "bz2");
     let name = if is_packed { name.with_extension("") } else { name };
     name.with_extension(format.extension())
 }

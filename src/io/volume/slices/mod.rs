@@ -3,7 +3,7 @@
 //!
 //! Each of these makes a header and [`stack::Slices`]. The `VolumeReader` then asks for as many slices as it needs next.
 
-mod grey;
+pub mod grey;
 pub mod images;
 pub mod names;
 pub mod stack;

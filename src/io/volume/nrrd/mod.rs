@@ -3,13 +3,15 @@
 //!
 //! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
 
+mod axes;
+
+use self::axes::{axes, key, placement, space};
 use super::{
     format::{Format, HeaderContent, ITK_UNITS, PlacementSupport, WriteSupport},
     header::{
-        BoxError, Description, Encoding, Endian, HeaderReader, Skip, StoredType, checked_dims,
-        excerpt,
+        BoxError, Description, Encoding, Endian, HeaderReader, Skip, StoredType, VECTORS, excerpt,
     },
-    text::{TextFields, data_files, sizes, units, vector, vectors},
+    text::{TextFields, data_files, vectors},
 };
 use crate::data::{
     dtype::Dtype,
@@ -18,12 +20,13 @@ use crate::data::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    has_signature: |bytes| bytes.starts_with(b"NRRD000"),
+    has_signature: |bytes| bytes.starts_with(b"NRRD00"),
     write: Some(WriteSupport {
         extensions: &["nrrd"],
         keeps_metadata,
         placement: PlacementSupport::Affine(None),
         units: ITK_UNITS,
+        holds_colors: |_, colors| matches!(colors, 3 | 4),
         header: header_bytes,
         ..WriteSupport::BASE
     }),
@@ -31,7 +34,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// Fields that are understood, or that need not be kept.
-const KNOWN: [&str; 21] = [
+const KNOWN: [&str; 22] = [
     "type",
     "dimension",
     "sizes",
@@ -44,6 +47,7 @@ const KNOWN: [&str; 21] = [
     "spaceunits",
     "spacings",
     "axismins",
+    "axismaxs",
     "centers",
     "centerings",
     "units",
@@ -57,7 +61,8 @@ const KNOWN: [&str; 21] = [
 
 /// Fields of the format that are reported but not written: as key/value pairs of the user, they would mean nothing to
 /// other programs.
-const NOT_WRITTEN: [&str; 9] = [
+const NOT_WRITTEN: [&str; 10] = [
+    "qform",
     "space",
     "axismins",
     "axismaxs",
@@ -82,11 +87,6 @@ struct Lines {
     files: Option<Vec<String>>,
 }
 
-/// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
-fn key(name: &str) -> String {
-    name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
-}
-
 /// Whether a value states anything: `nan`, `none`, `???` and `""` stand for unknown ones.
 fn is_stated(value: &str) -> bool {
     let is_unknown =
@@ -97,9 +97,11 @@ fn is_stated(value: &str) -> bool {
 impl Lines {
     fn read(reader: &mut HeaderReader<'_>) -> Result<Self, BoxError> {
         let magic = reader.line()?.unwrap_or_default();
-        let version =
-            magic.strip_prefix("NRRD").and_then(|version| version.trim().parse::<u32>().ok());
-        if !version.is_some_and(|version| (1..=5).contains(&version)) {
+        let version = magic.strip_prefix("NRRD").map(str::trim).unwrap_or_default();
+        // Teem reads files of the time before the first version, too.
+        let is_known =
+            version == "00.01" || version.parse().is_ok_and(|n: u32| (1..=5).contains(&n));
+        if !is_known {
             return Err("bad magic number; expected NRRD0001 to NRRD0005".into());
         }
         let mut all = Self::default();
@@ -107,7 +109,14 @@ impl Lines {
             if line.starts_with('#') {
                 continue;
             }
-            if let Some((name, value)) = line.split_once(":=") {
+            // A value may contain `:=`.
+            let is_field = |(name, _): (&str, &str)| {
+                let name = key(name);
+                KNOWN.contains(&name.as_str()) || NOT_WRITTEN.contains(&name.as_str())
+            };
+            if let Some((name, value)) = line.split_once(":=")
+                && !line.split_once(": ").is_some_and(is_field)
+            {
                 all.pairs.push((name.to_owned(), value.to_owned()));
             } else if let Some((name, value)) = line.split_once(':') {
                 let (own_name, name, value) = (name.trim(), key(name), value.trim().to_owned());
@@ -127,6 +136,7 @@ impl Lines {
 }
 
 fn dtype(name: &str) -> Result<Dtype, BoxError> {
+    let name = name.to_ascii_lowercase();
     // `signed long long int` is the same as `long long`, and `unsigned short int` as `ushort`.
     let (words, is_unsigned) = match name.split_whitespace().collect::<Vec<_>>()[..] {
         ["unsigned", ref words @ ..] => (words.join(" "), true),
@@ -141,146 +151,24 @@ fn dtype(name: &str) -> Result<Dtype, BoxError> {
     };
     let spelled = if is_unsigned { format!("u{word}") } else { word.to_owned() };
     let dtype = spelled.parse();
-    dtype.map_err(|_| format!("samples of type `{}` are not supported", excerpt(name)).into())
-}
-
-/// Parses numbers separated by blanks; NaN for a word that is not a number.
-fn numbers(text: &str) -> Vec<f64> {
-    text.split_whitespace().map(|part| part.parse().unwrap_or(f64::NAN)).collect()
-}
-
-fn space(name: &str) -> Option<Space> {
-    match name.to_ascii_lowercase().as_str() {
-        "right-anterior-superior" | "ras" => Some(Space::Ras),
-        "left-posterior-superior" | "lps" => Some(Space::Lps),
-        "left-anterior-superior" | "las" => Some(Space::Las),
-        _ => None,
-    }
-}
-
-/// The axes of a file.
-struct Axes {
-    /// Samples along x, y and z.
-    dims: [usize; 3],
-    /// Number of volumes that follow each other.
-    volumes: usize,
-    /// The axes of the file that are x, y and z.
-    spatial: Vec<usize>,
-}
-
-/// Finds the axes of space: those with a direction or of a spatial kind. Other axes count volumes, and must follow the
-/// axes of space.
-fn axes(fields: &TextFields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxError> {
-    let sizes =
-        sizes(fields.require("sizes")?).ok_or("sizes: expected whole numbers greater than 0")?;
-    let dimension = fields.count("dimension")? as usize;
-    if dimension != sizes.len() || !(1..=16).contains(&dimension) {
-        return Err(format!("dimension is {dimension}, but there are {} sizes", sizes.len()).into());
-    }
-    let kinds: Vec<String> = fields
-        .get(&["kinds"])
-        .map_or_else(Vec::new, |kinds| kinds.split_whitespace().map(key).collect());
-    let is_spatial = |&axis: &usize| {
-        let kind = kinds.get(axis).map_or("domain", String::as_str);
-        match directions.get(axis) {
-            Some(direction) => direction.is_some(),
-            None => matches!(kind, "domain" | "space" | "???" | "none"),
-        }
-    };
-    let mut spatial: Vec<usize> = (0..dimension).filter(is_spatial).collect();
-    // A fourth axis of space is taken for time.
-    spatial.truncate(3);
-    let last = spatial.last().copied().unwrap_or(0);
-    if let Some(axis) = (0..last).find(|axis| !spatial.contains(axis) && sizes[*axis] > 1) {
-        let size = sizes[axis];
-        return Err(format!("vectors of {size} numbers (axis {axis}) are not supported").into());
-    }
-    let size = |i: usize| spatial.get(i).map_or(1, |&axis| sizes[axis]);
-    let others = (0..dimension).filter(|axis| !spatial.contains(axis)).map(|axis| sizes[axis]);
-    let volumes = others.fold(1u64, u64::saturating_mul);
-    Ok(Axes {
-        dims: checked_dims([size(0), size(1), size(2)])?,
-        volumes: usize::try_from(volumes)?,
-        spatial,
-    })
-}
-
-/// Names of the units of x, y and z.
-type UnitNames<'a> = [Option<&'a str>; 3];
-
-/// Placement by `space directions`, or else by `spacings` and `axis mins`, with the units of x, y and z; `None` without
-/// these fields.
-fn placement<'a>(
-    fields: &'a TextFields,
-    directions: &[Option<Vec<f64>>],
-    spatial: &[usize],
-    warnings: &mut Vec<String>,
-) -> Result<Option<(Placement, UnitNames<'a>)>, BoxError> {
-    let three = |v: &[f64]| match *v {
-        [x] => Some([x, 0.0, 0.0]),
-        [x, y] => Some([x, y, 0.0]),
-        [x, y, z] => Some([x, y, z]),
-        _ => None,
-    };
-    let units_in = |list: &str| fields.get(&[list]).map_or_else(Vec::new, units);
-    if !directions.is_empty() {
-        let mut steps = [[0.0; 3]; 3];
-        for (i, step) in steps.iter_mut().enumerate() {
-            let direction = spatial.get(i).and_then(|&axis| directions.get(axis)?.as_deref());
-            // An axis that the file lacks has one sample; its direction does not matter.
-            step[i] = 1.0;
-            if let Some(direction) = direction {
-                *step = three(direction)
-                    .ok_or("space directions: expected at most three components")?;
-            }
-        }
-        let origin = match fields.get(&["spaceorigin"]) {
-            Some(text) => vector(text.trim())
-                .as_deref()
-                .and_then(three)
-                .ok_or("space origin: expected a vector")?,
-            None => [0.0; 3],
-        };
-        let space = fields.get(&["space"]).and_then(space);
-        let units = units_in("spaceunits");
-        // Axes that the file lacks have the unit of the first.
-        let units = [0, 1, 2].map(|axis| units.get(axis).or(units.first()).copied());
-        return Ok(Some((Placement { steps, first: origin, space, unit: None }, units)));
-    }
-    let Some(spacings) = fields.get(&["spacings"]).map(numbers) else { return Ok(None) };
-    let value_at = |list: &[f64], axis: usize| list.get(axis).copied().filter(|v| v.is_finite());
-    if spatial.iter().all(|&axis| value_at(&spacings, axis).is_none()) {
-        return Ok(None);
-    }
-    let minima = fields.get(&["axismins"]).map_or_else(Vec::new, numbers);
-    let cells = fields.get(&["centers", "centerings"]).unwrap_or_default().to_lowercase();
-    let cells: Vec<&str> = cells.split_whitespace().collect();
-    let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
-    for (i, &axis) in spatial.iter().enumerate() {
-        match value_at(&spacings, axis) {
-            Some(step) => spacing[i] = step,
-            None => {
-                warnings
-                    .push(format!("spacing along {} is missing; assuming 1", ["x", "y", "z"][i]));
-            }
-        }
-        // For cell-centred samples, the axis minimum is the border of the first sample, half a spacing before its
-        // centre.
-        let half = if cells.get(axis) == Some(&"cell") { 0.5 } else { 0.0 };
-        first[i] = value_at(&minima, axis).map_or(0.0, |minimum| minimum + half * spacing[i]);
-    }
-    let units = units_in("units");
-    let unit = |i: usize| units.get(*spatial.get(i).or(spatial.first())?).copied();
-    Ok(Some((Placement::axis_aligned(spacing, first), [0, 1, 2].map(unit))))
+    dtype.map_err(|_| format!("samples of type `{}` are not supported", excerpt(&name)).into())
 }
 
 fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     let Lines { fields, pairs, others, files } = Lines::read(reader)?;
     let directions = fields.get(&["spacedirections"]).map_or_else(|| Ok(Vec::new()), vectors)?;
-    let Axes { dims, volumes, spatial } = axes(&fields, &directions)?;
+    let axes = axes(&fields, &directions)?;
     let dtype = dtype(fields.require("type")?)?;
-    let mut header = Description::new(dims, StoredType::As(dtype), reader.position);
-    header.volumes = volumes;
+    let mut header = Description::new(axes.dims, StoredType::As(dtype), reader.position);
+    if axes.has_vectors {
+        header.volume_noun = VECTORS;
+    }
+    (header.volumes, header.inner_axes) = (axes.volumes, axes.inner.clone());
+    if let Some(colors) = axes.colors {
+        header.colors = colors;
+        header.volumes /= colors;
+        header.inner_axes.remove(0);
+    }
     header.encoding = match fields.require("encoding")?.to_lowercase().as_str() {
         "raw" => Encoding::Raw,
         "gz" | "gzip" => Encoding::Gzip,
@@ -294,19 +182,22 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
         None if dtype.size() == 1 || header.encoding == Encoding::Text => Endian::Little,
         _ => return Err("endian: expected little or big".into()),
     };
+    // From -1 on, samples are counted from the end: -3 means that two bytes follow them.
+    let byte_skip = fields.count("byteskip")?;
+    if byte_skip < 0 && header.encoding == Encoding::Text {
+        return Err("byte skip: samples that are text cannot be counted from the end".into());
+    }
     header.skip = Skip {
         from: reader.position,
         lines: fields.count("lineskip")?.try_into().map_err(|_| "line skip is out of range")?,
-        bytes: match fields.count("byteskip")? {
-            -1 if header.encoding == Encoding::Raw => None,
-            bytes => Some(bytes.try_into().map_err(|_| "byte skip is out of range")?),
-        },
+        bytes: u64::try_from(byte_skip).ok(),
+        after: if byte_skip < 0 { !byte_skip as u64 } else { 0 },
     };
     if let Some(files) = files {
         header.skip.from = 0;
         header.files = Some(files);
     }
-    let found = placement(&fields, &directions, &spatial, &mut header.warnings)?;
+    let found = placement(&fields, &directions, &axes, &mut header.warnings)?;
     if let Some((placement, units)) = found {
         header.set_placement_in(placement, units);
     }
@@ -316,8 +207,12 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     if let Some(name) = fields.get(&["space"]).filter(|name| space(name).is_none()) {
         header.metadata.push(("space".into(), name.to_owned()));
     }
-    if let Some(minima) = fields.get(&["axismins"]).filter(|_| header.placement.is_none()) {
-        header.metadata.push(("axis mins".into(), minima.to_owned()));
+    for (field, name) in [("axismins", "axis mins"), ("axismaxs", "axis maxs")] {
+        let unused =
+            fields.get(&[field]).filter(|text| header.placement.is_none() && is_stated(text));
+        if let Some(text) = unused.map(str::to_owned) {
+            header.metadata.push((name.into(), text));
+        }
     }
     header.metadata.extend(others);
     header.metadata.extend(pairs);
@@ -326,14 +221,20 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
 
 /// The header of a new file, including the empty line at its end.
 fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
-    let HeaderContent { dims: [x, y, z], dtype, placement, metadata } = content;
+    let HeaderContent { dims: [x, y, z], channels, dtype, placement, metadata, .. } = content;
+    // The fastest axis is that of colours.
+    let (axes, first_size, none, color_kind) = match channels {
+        1 => (3, String::new(), "", ""),
+        3 => (4, "3 ".to_owned(), "none ", "RGB-color "),
+        more => (4, format!("{more} "), "none ", "RGBA-color "),
+    };
     let kind = match dtype {
         Dtype::F32 => "float",
         Dtype::F64 => "double",
         whole => whole.numpy_name(),
     };
     let mut text = format!(
-        "NRRD0004\n# Complete NRRD file format specification at:\n# http://teem.sourceforge.net/nrrd/format.html\ntype: {kind}\ndimension: 3\n"
+        "NRRD0004\n# Complete NRRD file format specification at:\n# http://teem.sourceforge.net/nrrd/format.html\ntype: {kind}\ndimension: {axes}\n"
     );
     let vector = |[x, y, z]: [f64; 3]| format!("({x},{y},{z})");
     if let Some(Placement { space, .. }) = placement {
@@ -344,12 +245,12 @@ fn header_bytes(content: &HeaderContent<'_>) -> Vec<u8> {
             None => "space dimension: 3\n",
         };
     }
-    text += &format!("sizes: {x} {y} {z}\n");
+    text += &format!("sizes: {first_size}{x} {y} {z}\n");
     if let Some(Placement { steps, .. }) = placement {
         let [x, y, z] = steps.map(vector);
-        text += &format!("space directions: {x} {y} {z}\n");
+        text += &format!("space directions: {none}{x} {y} {z}\n");
     }
-    text += "kinds: domain domain domain\nendian: little\nencoding: raw\n";
+    text += &format!("kinds: {color_kind}domain domain domain\nendian: little\nencoding: raw\n");
     if let Some(Placement { first, unit, .. }) = placement {
         if let Some(unit) = unit {
             text += &format!("space units: \"{unit}\" \"{unit}\" \"{unit}\"\n");
@@ -397,8 +298,14 @@ mod tests {
                 let place = Placement { steps, first: [0.1, -20.0, 1e-9], space, unit };
                 let metadata = vec![("my key".to_owned(), "my: value".to_owned())];
                 let placement = Some(&place);
-                let content =
-                    HeaderContent { dims: [4, 5, 6], dtype, placement, metadata: metadata.clone() };
+                let content = HeaderContent {
+                    dims: [4, 5, 6],
+                    channels: 1,
+                    dtype,
+                    placement,
+                    metadata: metadata.clone(),
+                    nifti: None,
+                };
                 let header = write_and_parse(&FORMAT, super::parse, &content);
                 assert_eq!(header.placement.as_ref(), placement);
                 assert_eq!(header.metadata, metadata);
@@ -425,10 +332,15 @@ mod tests {
         assert_eq!(found("4 5 6 7", ""), ([4, 5, 6], 7));
         assert_eq!(found("1 4 5 6", "kinds: vector domain domain domain\n"), ([4, 5, 6], 1));
         assert_eq!(found("4 5 6 7", "kinds: domain domain domain list\n"), ([4, 5, 6], 7));
-        assert!(with("3 4 5 6", "kinds: vector domain domain domain\n").is_err());
-        assert!(with("3 4 5", "kinds: RGB-color domain domain\n").is_err());
+        assert_eq!(found("3 4 5 6", "kinds: vector domain domain domain\n"), ([4, 5, 6], 3));
+        assert_eq!(found("3 4 5", "kinds: 3-vector domain domain\n"), ([4, 5, 1], 3));
+        assert_eq!(with("3 4 5", "kinds: RGB-color domain domain\n").unwrap().colors, 3);
+        assert_eq!(
+            found("3 4 5 6 7", "kinds: RGB-color domain domain domain list\n"),
+            ([4, 5, 6], 7)
+        );
         let none = "space dimension: 3\nspace directions: none (1,0,0) (0,1,0) (0,0,1)\n";
-        assert!(with("3 4 5 6", none).is_err());
+        assert_eq!(found("3 4 5 6", none), ([4, 5, 6], 3));
         assert_eq!(found("1 4 5 6", none), ([4, 5, 6], 1));
         assert!(with("4 0 6", "").is_err() && with("4 x 6", "").is_err());
         assert!(with("99999999999999999999 5 6", "").is_err());
@@ -456,10 +368,20 @@ mod tests {
         assert_eq!(header.metadata, [("my key".to_owned(), "my: value".to_owned())]);
         for name in ["centers", "centerings"] {
             let minima = "spacings: 2 2 2\naxis mins: 10 nan 30\n";
-            let header = parse(&format!("{PLAIN}{minima}{name}: cell cell node\n")).unwrap();
-            assert_eq!(header.placement.unwrap().first, [11.0, 0.0, 30.0], "{name}");
-            assert!(header.metadata.is_empty());
+            for (values, x) in
+                [("cell cell node", 11.0), ("??? none node", 11.0), ("node node node", 10.0)]
+            {
+                let header = parse(&format!("{PLAIN}{minima}{name}: {values}\n")).unwrap();
+                assert_eq!(header.placement.unwrap().first, [x, 0.0, 30.0], "{name}");
+                assert!(header.metadata.is_empty());
+            }
         }
+        // Sizes are 4, 5 and 6.
+        let limits = "axis mins: 0 0 0\naxis maxs: 8 10 30\ncenters: cell ??? node\n";
+        let place = parse(&(PLAIN.to_owned() + limits)).unwrap().placement.unwrap();
+        assert_eq!((place.spacing(), place.first), ([2.0, 2.0, 6.0], [1.0, 1.0, 0.0]));
+        let colon = parse(&(PLAIN.to_owned() + "content: a:=b\n")).unwrap();
+        assert_eq!(colon.metadata, [("content".to_owned(), "a:=b".to_owned())]);
     }
 
     /// Fields that are not understood are metadata, which the writer of another file does not pass on.
