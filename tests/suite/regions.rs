@@ -33,6 +33,24 @@ fn otsu_of(samples: Samples) -> Otsu {
     otsu
 }
 
+/// Between floats that lie in neighbouring bins, the threshold is the border of the bins. They are 15.3 wide here.
+#[test]
+fn thresholds_of_floats_are_at_the_borders_of_bins() {
+    for (low, high) in [(8.0, 23.0), (1.0, 16.0), (39.0, 46.0)] {
+        let cluster = |first: f64| (0..500).map(move |i| first + f64::from(i % 7));
+        let mut values: Vec<f64> = cluster(low).chain(cluster(high)).collect();
+        values.extend([0.0].into_iter().chain(std::iter::repeat_n(1e6, 500)));
+        for samples in
+            [Samples::F64(values.clone()), Samples::F64(values).converted(Dtype::F32).unwrap()]
+        {
+            let thresholds = otsu_of(samples).thresholds(2).unwrap();
+            let [first, second] = thresholds[..] else { panic!("two thresholds") };
+            assert!(first > low + 6.0 && first <= high, "{low} {high}: {first}");
+            assert!((400_000.0..600_000.0).contains(&second));
+        }
+    }
+}
+
 /// The percentile of the samples, each counted three times, and the number of passes. Each pass reads `part` samples at
 /// a time.
 fn quantile(samples: &Samples, percent: f64, part: usize) -> (Option<f64>, usize) {
