@@ -335,7 +335,7 @@ fn assert_flags_count(lines: &[(String, String, String)]) {
     assert_eq!(found.len(), names.len());
     let wrong = |(index, status): (usize, &str)| {
         let expected = if index % 3 == 2 { "skipped" } else { "done" };
-        (expected != *status).then(|| format!("{status}: {}", names[index]))
+        (expected != status).then(|| format!("{status}: {}", names[index]))
     };
     let wrong: Vec<String> = found.iter().copied().enumerate().filter_map(wrong).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

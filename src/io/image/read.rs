@@ -7,7 +7,7 @@ use super::{
     error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, DecodedPage, OnePage, Pages, Shrink},
+    pages::{Animation, OnePage, Pages, Shrink},
     tiff::bytes::FileBytes,
     unsupported,
 };

@@ -331,9 +331,6 @@ impl<'a> TiffFile<'a> {
             kind::SLONG => units(&bytes, i32::from_ne_bytes).map(f64::from).collect(),
             kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
             kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
-            kind::SBYTE => units(&bytes, i8::from_ne_bytes).map(f64::from).collect(),
-            kind::SSHORT => units(&bytes, i16::from_ne_bytes).map(f64::from).collect(),
-            kind::SLONG => units(&bytes, i32::from_ne_bytes).map(f64::from).collect(),
             _ => {
                 let numbers = self.entry_numbers(&entry).ok()?;
                 numbers.into_iter().map(|number| number as f64).collect()
