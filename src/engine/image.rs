@@ -201,9 +201,7 @@ fn filtered_by_one(
             let what = format_args!("an image of {width} x {height} pixels");
             return Err(session.exceeds_memory(what, needed));
         }
-        let used = grid.grid_type().bytes().saturating_mul(filter.copies());
-        let spare = session.max_memory.saturating_sub(used);
-        let bounded = filter.within(session.workspace(spare));
+        let bounded = filter.within(session.workspace(session.max_memory - needed));
         let filter = bounded.as_deref().unwrap_or(filter);
         let Grid { dims: [width, height, _], channels, samples, .. } =
             apply(filter, &session.device, &grid)?;

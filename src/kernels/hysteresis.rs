@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     filter::{Block, Filter, Pass},
     histogram::Luma,
-    label::{Components, Labels, Reach, Rule, Slices, whole_bytes},
+    label::{Components, Labels, Reach, Rule, Slices, table_bytes},
     pointwise::combined,
 };
 use crate::{
@@ -53,7 +53,7 @@ impl Hysteresis {
         let mut components = Components::new(RULE, Slices::of(shape.dims), self.workspace);
         pass(&mut |grid| {
             if grid.shape() == shape {
-                let more = whole_bytes(self, grid.grid_type());
+                let more = table_bytes(self, grid.grid_type());
                 components.limit_bands(self.workspace.bytes.saturating_add(more));
             }
             let classes = self.classes(grid)?;

@@ -264,7 +264,7 @@ impl Filter for Label {
         let mut components = Components::new(self.rule, slices, workspace);
         pass(&mut |grid| {
             if grid.shape() == shape {
-                let more = whole_bytes(self, grid.grid_type());
+                let more = table_bytes(self, grid.grid_type());
                 let own = self.workspace.of(self.workspace.bytes.saturating_add(more));
                 workspace = own.of(own.bytes / parts);
                 whole = Some(device.run(&Self { workspace: own, ..self.clone() }, grid)?);
@@ -315,7 +315,7 @@ impl Filter for Label {
 
 /// Memory for the tables of a filter whose input, a whole grid of type `input`, is in memory: what the other estimates
 /// leave for intermediate values.
-pub fn whole_bytes(filter: &dyn Filter, input: GridType) -> u64 {
+pub fn table_bytes(filter: &dyn Filter, input: GridType) -> u64 {
     let bytes = input.bytes();
     let labels = 4 * bytes / (input.dtype.size() * input.shape.channels) as u64;
     let keys = if input.shape.channels > 1 { labels } else { 0 };
