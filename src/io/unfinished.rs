@@ -207,7 +207,7 @@ pub fn link_target(path: &Path) -> PathBuf {
             Err(_) => break,
         }
     }
-    target.canonicalize().unwrap_or(target)
+    target
 }
 
 /// Prefix of the names of unfinished folders for `target`. Other targets in the same folder have other prefixes.

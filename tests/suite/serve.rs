@@ -193,10 +193,8 @@ fn every_job_is_answered_even_if_its_process_dies() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("n.txt"), "1 2 3").unwrap();
-    assert!(
-        Command::new("mkfifo").arg(path.join("endless.txt")).status().unwrap().success(),
-        "mkfifo(1) failed"
-    );
+    // A file of holes, which takes minutes to read.
+    fs::File::create(path.join("endless.raw")).unwrap().set_len(1 << 38).unwrap();
     let mut server = Server::start(path, "cpu");
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
     let worker = || fs::read_to_string(&children).unwrap().trim().to_owned();
@@ -204,20 +202,23 @@ fn every_job_is_answered_even_if_its_process_dies() {
         assert_eq!(server.run_job("scan n.txt o.txt")["code"], 0);
         let first = worker();
         let killed = thread::spawn({
-            let (first, job) = (first.clone(), format!("/proc/{first}/task/{first}/syscall"));
+            let (first, open) = (first.clone(), format!("/proc/{first}/fd"));
             move || {
-                // Syscall 257 is `openat`: the job waits for a writer to open the pipe.
-                let waits = || fs::read_to_string(&job).is_ok_and(|call| call.starts_with("257 "));
-                while !waits() {
+                let reads = || {
+                    let files = fs::read_dir(&open).into_iter().flatten().flatten();
+                    let mut names = files.filter_map(|file| fs::read_link(file.path()).ok());
+                    names.any(|name| name.ends_with("endless.raw"))
+                };
+                while !reads() {
                     thread::sleep(Duration::from_millis(5));
                 }
                 assert!(Command::new("kill").args(["-9", &first]).status().unwrap().success());
             }
         });
-        let answer = server.run_job("scan endless.txt o.txt");
+        let answer = server.run_job("scan endless.raw /dev/null --op max");
         killed.join().unwrap();
         assert_eq!((&answer["code"], &answer["retry"]), (&json!(1), &json!(true)), "{answer}");
-        assert_eq!(answer["id"], "scan endless.txt o.txt", "{answer}");
+        assert_eq!(answer["id"], "scan endless.raw /dev/null --op max", "{answer}");
         assert!(answer["error"].as_str().unwrap().contains("signal: 9"), "{answer}");
         assert_eq!(server.run_job("scan n.txt o.txt")["code"], 0, "{round}");
         assert_ne!(worker(), first);

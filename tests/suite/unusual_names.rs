@@ -37,7 +37,6 @@ fn one_unusable_name_does_not_stop_a_batch() {
         ("blur --files-from list --out-dir list-out -s 1".into(), ["list-out/a.pgm"; 2]),
         (format!("label {all} -o labels/ --table tables/"), ["labels/a.pgm", "tables/b.csv"]),
         (format!("resize {all} -o small/ --max 4"), ["small/a.pgm", "small/b.pgm"]),
-        (format!("blur {all} -o chain/ -s 1 --dry-run"), ["a.pgm"; 2]),
         (format!("histogram {all} -o h.csv"), ["h.csv"; 2]),
         (format!("histogram {all} -o each/"), ["each/a.csv", "each/b.csv"]),
         (
@@ -61,6 +60,9 @@ fn one_unusable_name_does_not_stop_a_batch() {
         assert_eq!(code, 3, "{message}");
     }
     assert!(path.join("shards/a.pgm").is_file() && path.join("shards/b.pgm").is_file());
+    // A dry run cannot tell that a folder has no images.
+    let (code, message) = run(path, &format!("blur {all} -o dry/ -s 1 --dry-run"));
+    assert_eq!((code, message.lines().count()), (3, 5), "{message}");
     // A name that no input could have is still wrong usage, as is the only input.
     for line in ["blur a.pgm b.pgm -o x/{stem}.heic -s 1", "blur LICENSE -o out/ -s 1"] {
         assert_eq!(run(path, line).0, 2, "{line}");
@@ -184,11 +186,12 @@ fn no_clobber_holds_until_the_end() {
             format!("blur v_4x4x8_uint8.raw {name} -s 1 --chunks 4x4x2 --no-clobber --shard");
         let line = if name == "s.raw" { line.replace("--chunks 4x4x2", "") } else { line };
         works(path, &format!("{line} 0/2"));
-        fs::write(path.join(name), "theirs").unwrap();
+        // A store may replace an empty folder, but not a file.
+        let (theirs, is_file) = (path.join(name), name == "s.raw");
+        if is_file { fs::write(&theirs, "theirs") } else { fs::create_dir(&theirs) }.unwrap();
         let (code, message) = run(path, &format!("{line} 1/2"));
-        assert_eq!((code, message.contains("exists already")), (7, true), "{message}");
-        assert_eq!(fs::read_to_string(path.join(name)).unwrap(), "theirs");
-        fs::remove_file(path.join(name)).unwrap();
+        assert_eq!((code, message.contains("exists already")), (7, true), "{name}: {message}");
+        if is_file { fs::remove_file(&theirs) } else { fs::remove_dir(&theirs) }.unwrap();
         works(path, &format!("{line} 1/2"));
         assert!(path.join(name).exists(), "{name}");
     }
