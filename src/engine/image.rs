@@ -104,7 +104,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
 fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
     let takes_first =
         settings.pages.is_none_or(|pages| pages == PageRange::ALL || pages.is_first());
-    let found = job.source.path().filter(|_| takes_first).and_then(smaller_sizes);
+    // Most filters take no smaller copy of any image.
+    let large = [1 << 24; 2];
+    let is_possible = takes_first && job.filter.shrunken(large, &[large]).is_some();
+    let found = job.source.path().filter(|_| is_possible).and_then(smaller_sizes);
     found.is_some_and(|(size, smaller)| job.filter.shrunken(size, &smaller).is_some())
 }
 

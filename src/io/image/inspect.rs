@@ -63,6 +63,11 @@ pub fn page_kind(path: &Path) -> Option<PageKind> {
     is_readable.then(|| catch_panic(|| PageKind::read(path)).ok()).flatten()
 }
 
+/// Whether the file at `path` states that its pages are slices of volumes.
+pub fn has_slices(path: &Path) -> bool {
+    path.is_file() && has_planes(path) && catch_panic(|| tiff::has_slices(path)).unwrap_or(false)
+}
+
 /// Size of the image at `path`, and the sizes of its smaller copies, the smallest first; `None` without such copies.
 pub fn smaller_sizes(path: &Path) -> Option<([usize; 2], Vec<[usize; 2]>)> {
     let is_readable = path.is_file() && has_planes(path);

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     io::{
         Source,
-        image::{PageKind, has_image_name, page_kind, unsupported_format},
+        image::{has_image_name, has_slices, unsupported_format},
         packing::{Packing, packed_extension},
         standard,
     },
@@ -67,10 +67,9 @@ fn by_file(path: &Path) -> Option<&'static Format> {
 /// Whether `source` is read as a volume, by its name, the flags, the first bytes of standard input, or because the file
 /// states that its pages are slices.
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
-    let states_slices = || source.path().and_then(page_kind) == Some(PageKind::Slices);
     has_volume_name(source)
         || layout.describes_volume()
-        || !layout.pages && states_slices()
+        || !layout.pages && source.path().is_some_and(has_slices)
         || *source == Source::Stdin && is_volume_piped()
 }
 

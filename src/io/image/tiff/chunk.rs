@@ -107,12 +107,12 @@ fn decompress_all(
     Ok(stored)
 }
 
-/// Reads deflated data after the last row up to the checksum, which may be the only sign of damage. Padding rows of the
-/// last strip may precede it.
+/// Reads data of deflate or LZMA after the last row up to the checksum, which may be the only sign of damage. Padding
+/// rows of the last strip may precede it.
 fn check_end(compression: Compression, input: &mut ByteStream<'_>) -> Result<(), BoxError> {
     /// Maximum number of bytes that are read.
     const MAX: u64 = 1 << 20;
-    if compression != Compression::Deflate {
+    if !matches!(compression, Compression::Deflate | Compression::Lzma) {
         return Ok(());
     }
     match io::copy(&mut input.take(MAX), &mut io::sink()) {

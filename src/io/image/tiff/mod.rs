@@ -28,7 +28,9 @@ mod tree;
 mod unpack;
 
 pub use self::page_kind::PageKind;
-pub(in crate::io) use self::{encode::stack_header, pages::smaller_sizes, planes::Planes};
+pub(in crate::io) use self::{
+    encode::stack_header, page_kind::has_slices, pages::smaller_sizes, planes::Planes,
+};
 use super::codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport};
 use crate::data::dtype::Dtype;
 

@@ -19,16 +19,22 @@ pub enum PageKind {
 impl PageKind {
     /// Reads the directories of the file at `path`.
     pub fn read(path: &Path) -> Result<Self, BoxError> {
-        let file = TiffFile::open_path(path)?;
-        let directory = file.directory(file.first_directory)?;
-        let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
-        let states_slices = stack::states_slices(&description);
-        Ok(match directory.next {
-            0 if states_slices && Planes::open(path, 1)?.description.dims[2] > 1 => Self::Slices,
-            0 => Self::One,
-            _ if states_slices => Self::Slices,
-            _ if file.pages()?.offsets.len() == 1 => Self::One,
-            _ => Self::Several,
+        Ok(match has_slices(path)? {
+            true => Self::Slices,
+            false if TiffFile::open_path(path)?.pages()?.offsets.len() > 1 => Self::Several,
+            false => Self::One,
         })
     }
+}
+
+/// Whether the file at `path` states that its pages are slices of volumes, by its first directory.
+pub fn has_slices(path: &Path) -> Result<bool, BoxError> {
+    let file = TiffFile::open_path(path)?;
+    let directory = file.directory(file.first_directory)?;
+    let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
+    let has_more = || -> Result<bool, BoxError> {
+        // Slices without directories follow the first one.
+        Ok(directory.next != 0 || Planes::open(path, 1)?.description.dims[2] > 1)
+    };
+    Ok(stack::states_slices(&description) && has_more()?)
 }
