@@ -8,6 +8,7 @@ use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 use super::storage::Compression;
+use crate::util::memory;
 
 /// A stream of decompressed bytes.
 pub type ByteStream<'a> = Box<dyn Read + Send + 'a>;
@@ -35,10 +36,12 @@ pub fn decompress<'a>(
             Box::new(decoder.map_err(io::Error::other)?)
         }
         Compression::Lzma => {
+            // No program makes a larger dictionary by default. The decoder aborts if it cannot be allocated.
+            let window = bytes.clamp(MAX_WINDOW, 64 << 20);
+            drop(memory::room::<u8>(window as usize).map_err(io::Error::other)?);
             // The dictionary, and half a mebibyte of tables.
-            let kibibytes = bytes.max(MAX_WINDOW).div_ceil(1 << 10).saturating_add(1 << 9);
-            let limit = u32::try_from(kibibytes).unwrap_or(u32::MAX - 1);
-            Box::new(XzReader::new_mem_limit(packed, false, limit))
+            let kibibytes = window.div_ceil(1 << 10) + (1 << 9);
+            Box::new(XzReader::new_mem_limit(packed, false, kibibytes as u32))
         }
         Compression::Lzw => {
             // Before TIFF 6.0, some writers packed codes from the lowest bit on. Then the first code, 256 in 9 bits, is
