@@ -292,6 +292,24 @@ fn dimensions_order_frames_at_one_position() {
     assert!(file.warnings().any(|warning| warning.contains("1 slices of another size")));
 }
 
+/// With `--recursive`, the pictures in a tree are a batch, whatever other folders hold.
+#[test]
+fn dicom_files_below_do_not_stop_a_batch_of_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    for name in ["pictures", "scans"] {
+        fs::create_dir_all(tree.join(name)).unwrap();
+    }
+    image::GrayImage::new(4, 4).save(tree.join("pictures/a.png")).unwrap();
+    mosaic(0).numbers(0x0019_100a, &[3]).write(tree.join("scans/b.dcm"), PLAIN);
+    works(folder.path(), "blur tree --recursive --out-dir out --sigma 1");
+    let names: Vec<_> = fs::read_dir(folder.path().join("out")).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    // Otherwise, the DICOM files are a volume.
+    works(folder.path(), "blur tree o.nrrd --sigma 1");
+    assert_eq!(open(&folder.path().join("o.nrrd")).dims, [4, 3, 3]);
+}
+
 #[test]
 fn series_do_not_disturb_each_other() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,7 @@
 //! Folders and patterns of pictures as inputs: each stands for a batch of its pictures.
 
+use std::path::Path;
+
 use clap::Args;
 
 use crate::{
@@ -50,7 +52,9 @@ impl FolderArgs {
         let files = source_files(source)?.unwrap_or_default();
         let (pictures, others): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| has_image_name(&Source::File(file.clone())));
-        if others.iter().any(|file| is_dicom(file)) {
+        // DICOM files in folders below make this one a volume, unless each folder is a batch.
+        let is_below = |file: &Path| path.is_dir() && file.parent() != Some(path);
+        if others.iter().any(|file| is_dicom(file) && !(self.recursive && is_below(file))) {
             return Ok(false);
         }
         pictures.iter().for_each(|file| all.push(&Source::File(file.clone())));

@@ -82,16 +82,21 @@ impl Image {
             }
             let count = count as usize;
             let mosaic = Mosaic::find(&data, &stored)?;
+            let slices = count.saturating_mul(mosaic.map_or(1, |mosaic| mosaic.count));
+            if slices > dataset::MAX_FRAMES {
+                return Err(
+                    format!("more slices than the maximum of {}", dataset::MAX_FRAMES).into()
+                );
+            }
             let len = std::fs::metadata(path)?.len();
-            Ok((stored, mosaic, count, frames::frames(path, &data, &stored, count, len)?))
+            Ok((stored, mosaic, slices, frames::frames(path, &data, &stored, count, len)?))
         };
-        let (stored, mosaic, frame_count, frames) = match layout() {
+        let (stored, mosaic, count, frames) = match layout() {
             Ok(layout) => layout,
             Err(error) => return Err(refusal(data.top, error)),
         };
         // They are read again with each frame.
         data.top.0.retain(|tag, _| ![PALETTE_DATA, PALETTE_SEGMENTS].as_flattened().contains(tag));
-        let count = frame_count.saturating_mul(mosaic.map_or(1, |mosaic| mosaic.count));
         let format = stored.of_slices(mosaic.map_or(1, |mosaic| mosaic.side));
         let (path, inflated) = (path.to_owned(), Mutex::default());
         Ok(Some(Self { path, data, stored, format, frames, mosaic, count, inflated }))
