@@ -89,6 +89,16 @@ fn tiles_of_a_mosaic_are_slices() {
         assert_at(&file, [0.0, 0.0, 2.0], [-4.0, -17.0, 5.0]);
         assert_at(&file, [1.0, 1.0, 0.0], [-1.0, -15.0, -3.0]);
     }
+    // Mosaics that follow a patient who moves are still volumes.
+    mosaic(1000)
+        .placed([-10.0, -20.0, 5.3], [2.0, 3.0])
+        .text(0x0020_0013, b"IS", "1")
+        .bytes(0x0029_1010, b"OB", &header(true))
+        .write(folder.join("1.ima"), PLAIN);
+    let file = open_volume(folder, 1);
+    assert_eq!((file.dims, file.volumes, firsts(&file)[2]), ([4, 3, 3], 2, 1000.0));
+    assert_at(&file, [0.0, 0.0, 2.0], [-4.0, -17.0, 5.0]);
+    assert!(file.warnings().any(|warning| warning.contains("1 mosaics have other positions")));
     // Without the header, a private attribute states the number of tiles.
     let path = folder.join("one.dcm");
     mosaic(0).numbers(0x0019_100a, &[3]).write(&path, PLAIN);

@@ -56,7 +56,7 @@ fn grouped<T>(items: Vec<T>, are_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> 
 ///
 /// # Errors
 /// When a segmentation is too large.
-pub fn arrange(images: Vec<Image>, warnings: Vec<String>) -> Result<Series, BoxError> {
+pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, BoxError> {
     let mut losses = Vec::new();
     let mut groups = grouped(images, |a, b| a.format.comparable() == b.format.comparable());
     let (mut images, others) = largest(&mut groups, |group| slice_count(group));
@@ -66,13 +66,21 @@ pub fn arrange(images: Vec<Image>, warnings: Vec<String>) -> Result<Series, BoxE
         let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
         number(a).total_cmp(&number(b))
     });
-    let mut slices = Vec::new();
+    let (mut slices, mut first_mosaic, mut moved) = (Vec::new(), None::<Vec<Option<Plane>>>, 0);
     for (number, image) in images.iter().enumerate() {
         let mut numbers: Vec<usize> = (0..image.count).collect();
         let dimensions = |slice: &usize| image.find(*slice, |all| all.numbers(DIMENSIONS));
         numbers
             .sort_by(|a, b| dimensions(a).partial_cmp(&dimensions(b)).unwrap_or(Ordering::Equal));
-        let planes = Plane::of_slices(image);
+        let mut planes = Plane::of_slices(image);
+        // A scanner may follow the patient from one mosaic to the next; the first one places all.
+        if image.mosaic.is_some_and(|mosaic| !mosaic.has_positions) {
+            let first = first_mosaic.get_or_insert_with(|| planes.clone());
+            if first.len() == planes.len() && first[0] != planes[0] {
+                moved += 1;
+                planes.clone_from(first);
+            }
+        }
         for slice in numbers {
             let scale = image.scale(slice);
             slices.push((Slice { image: number, number: Some(slice), scale }, planes[slice]));
@@ -90,6 +98,11 @@ pub fn arrange(images: Vec<Image>, warnings: Vec<String>) -> Result<Series, BoxE
     let PixelFormat { columns, rows, .. } = first.format;
     let stored = StoredType::As(first.format.dtype());
     let mut description = Description::new([columns, rows, slices.len()], stored, 0);
+    if moved > 0 {
+        let warning =
+            format!("{moved} mosaics have other positions than the first, which places all");
+        warnings.push(warning);
+    }
     (description.warnings, description.losses) = (warnings, losses);
     let mut found = Series { images, slices, description };
     match planes.into_iter().collect::<Option<Vec<Plane>>>() {
