@@ -315,3 +315,41 @@ fn channels_and_luminance_are_counted() {
         assert_eq!(gray.bins, [1, 0]);
     }
 }
+
+/// Every step of a chain knows which channel is alpha: transparent bright pixels do not tint their neighbours.
+#[test]
+fn chains_keep_alpha_between_their_steps() {
+    let images = [Channels::GrayAlpha, Channels::Rgba].map(|channels| {
+        let count = channels.count();
+        let pixel = |i: usize| {
+            let [colour, alpha] = if i.is_multiple_of(3) { [250, 0] } else { [20, 255 - i as u8] };
+            std::iter::repeat_n(colour, count - 1).chain([alpha])
+        };
+        Image::new(12, 10, channels, (0..120).flat_map(pixel).collect::<Vec<u8>>()).unwrap()
+    });
+    // With a callback, steps run one by one.
+    let reporting = devices().into_iter().map(|device| observed(device).0);
+    let devices: Vec<Device> = devices().into_iter().chain(reporting).collect();
+    macro_rules! check {
+        ($first:expr, $second:expr) => {
+            for (device, image) in devices.iter().flat_map(|d| images.iter().map(move |i| (d, i))) {
+                let between = $first.run(device, image).unwrap();
+                let expected = $second.run(device, &between).unwrap();
+                let chain = Chain::new($first.clone(), $second.clone());
+                let name = device.name();
+                assert!(chain.run(device, image).unwrap() == expected, "{chain:?} {name}");
+                // Colours stay dark where there was no bright opaque pixel.
+                for pixel in expected.samples().chunks_exact(image.channels().count()) {
+                    assert!(pixel[pixel.len() - 1] == 0 || pixel[0] <= 60, "{chain:?}: {pixel:?}");
+                }
+            }
+        };
+    }
+    let (blur, half) = (Blur::gaussian(1.5), Resize::new(Size::Scale([0.5, 0.5, 1.0])));
+    let unsharp = UnsharpMask::new([1.0; 3]).amount(0.1);
+    check!(blur, half);
+    check!(half, blur);
+    check!(blur, blur);
+    check!(unsharp, half);
+    check!(half, unsharp);
+}

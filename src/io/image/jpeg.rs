@@ -144,6 +144,9 @@ fn decode_wide(file: &JpegFile<'_>, page: DecodedPage) -> Result<DecodedPage, Bo
         let kind = if process == Process::Lossless { "lossless" } else { "12-bit" };
         return Err(format!("{kind} JPEG of {colour:?} components is not supported").into());
     }
+    if process != Process::Lossless && file.precision != 12 {
+        return Err(format!("JPEG of {} bits per sample is not supported", file.precision).into());
+    }
     let mut samples = file.decode_16_bits()?;
     let (max, full) = ((1 << file.precision) - 1, if file.precision > 8 { 65_535 } else { 255 });
     let scale = |sample: u16| ((u32::from(sample).min(max) * full + max / 2) / max) as u16;

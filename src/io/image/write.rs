@@ -106,7 +106,11 @@ impl<'a> ImageTarget<'a> {
 
     /// As [`ImageTarget::check`], for one page of `count`.
     fn check_page(&self, image: &Image, count: usize) -> Result<()> {
-        match loss_message(image, &self.format.codec().capabilities, count) {
+        let capabilities = &self.format.codec().capabilities;
+        for loss in foreign_metadata(image, capabilities) {
+            self.reported.report_once(self.sink, &loss, self.strict)?;
+        }
+        match loss_message(image, capabilities, count) {
             Some(lost) => self.report(&lost),
             None => Ok(()),
         }
@@ -286,6 +290,28 @@ fn loss_message(image: &Image, capabilities: &Capabilities, count: usize) -> Opt
         MetadataBlock::Icc => "the colour profile is dropped".to_owned(),
         block => format!("{} is dropped", block.name()),
     }));
+    if metadata.density.is_some() && !kept.has_density {
+        losses.push("the pixel density is dropped".to_owned());
+    }
+    losses.extend(lost_texts(metadata, kept.texts));
+    if let Some(pages) = &metadata.pages {
+        let is_held = kept.has_stack_text && pages.fits(count, dtype);
+        // With only one page, distances between pages do not matter.
+        let counts = !pages.is_divisible || count > 1;
+        losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));
+    }
+    for part in metadata.ancillary.iter().filter(|part| part.format != kept.ancillary) {
+        if let Some(loss) = part.loss.filter(|loss| losses.iter().all(|known| known != loss)) {
+            losses.push(loss.to_owned());
+        }
+    }
+    (!losses.is_empty()).then(|| losses.join(" and "))
+}
+
+/// Warnings about metadata of `image` that do not describe what is written, in any format.
+fn foreign_metadata(image: &Image, capabilities: &Capabilities) -> Vec<String> {
+    let (metadata, kept) = (&image.metadata, capabilities.metadata);
+    let mut losses = Vec::new();
     if kept.blocks.contains(&MetadataBlock::Icc) {
         let stored = capabilities.stored_channels(image.channels);
         let colours = metadata.icc.as_deref().and_then(|icc| foreign_colours(icc, stored));
@@ -309,22 +335,7 @@ fn loss_message(image: &Image, capabilities: &Capabilities, count: usize) -> Opt
     {
         losses.push("the gain map, depth map or video that XMP announces is dropped".to_owned());
     }
-    if metadata.density.is_some() && !kept.has_density {
-        losses.push("the pixel density is dropped".to_owned());
-    }
-    losses.extend(lost_texts(metadata, kept.texts));
-    if let Some(pages) = &metadata.pages {
-        let is_held = kept.has_stack_text && pages.fits(count, dtype);
-        // With only one page, distances between pages do not matter.
-        let counts = !pages.is_divisible || count > 1;
-        losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));
-    }
-    for part in metadata.ancillary.iter().filter(|part| part.format != kept.ancillary) {
-        if let Some(loss) = part.loss.filter(|loss| losses.iter().all(|known| known != loss)) {
-            losses.push(loss.to_owned());
-        }
-    }
-    (!losses.is_empty()).then(|| losses.join(" and "))
+    losses
 }
 
 /// Whether an image has at most 256 colours, counting those of transparent pixels, too.

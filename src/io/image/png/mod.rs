@@ -75,7 +75,7 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
 
 /// The file with its last chunk (IEND), if it lacks only that. What is missing is reported with the metadata.
 fn with_last_chunk(bytes: &[u8], limits: Limits) -> Result<Cow<'_, [u8]>, BoxError> {
-    let mut at = chunk::SIGNATURE.len();
+    let (mut at, mut has_pixels) = (chunk::SIGNATURE.len(), false);
     while let Some([a, b, c, d, name @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
         let end = at.saturating_add(len).saturating_add(12);
@@ -85,8 +85,11 @@ fn with_last_chunk(bytes: &[u8], limits: Limits) -> Result<Cow<'_, [u8]>, BoxErr
             // Pixels are missing.
             b"IDAT" | b"fdAT" if end > bytes.len() => return Ok(bytes.into()),
             _ if end > bytes.len() => break,
-            _ => at = end,
+            _ => (at, has_pixels) = (end, has_pixels || name == b"IDAT"),
         }
+    }
+    if !has_pixels {
+        return Ok(bytes.into());
     }
     check_scratch(limits, bytes.len() as u64, "completing the file")?;
     let mut whole = memory::room(bytes.len() + 12)?;

@@ -65,12 +65,11 @@ impl Exif {
         Self::read(&file, file.first_directory, &IMAGE_TAGS)
     }
 
-    /// Reads the EXIF data of the page with the directory at `first`, without the orientation; `None` if there are
-    /// none. With `describes_pages`, the description tag is about all pages and not part of EXIF.
+    /// Reads the EXIF data of the page with the directory at `first`, without the orientation. With `describes_pages`, the description tag is about all pages and not part of EXIF.
     pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
         let wanted: Vec<u16> = IMAGE_TAGS.into_iter().filter(is_kept).collect();
-        Self::read(file, first, &wanted).filter(|exif| exif.is_partial || !exif.root.is_empty())
+        Self::read(file, first, &wanted)
     }
 
     /// Reads the directory at `first` with its children. Only the tags `wanted` of the first directory are read.
@@ -100,10 +99,11 @@ impl Exif {
         })
     }
 
-    pub fn to_block(&self) -> Vec<u8> {
+    /// The data as a block; `None` if there are none.
+    pub fn to_block(&self) -> Option<Vec<u8>> {
         let (mut block, _) = header(false);
         self.root.write(&mut block, 0, false, 0);
-        block
+        (!self.root.is_empty()).then_some(block)
     }
 }
 
@@ -220,25 +220,29 @@ pub fn swap_resolutions(block: &mut [u8]) {
     }
 }
 
-/// Sets the value of an entry of one number.
+/// Sets the value of an entry of one number. Numbers of up to 4 bytes become SHORT, or LONG if they are too large: the
+/// entry has room for both, behind its type and count.
 fn set_number(block: &mut [u8], entry: Entry, value: u32, is_little_endian: bool) {
     let Some([size, unit]) = sizes(entry.kind).filter(|_| entry.count == 1) else { return };
-    // Values of up to 4 bytes are in the entry, which has room for a LONG, behind its type and count.
-    let is_inline = size <= 4;
-    let mut bytes = match entry.kind {
-        _ if is_inline => value.to_ne_bytes().to_vec(),
-        kind::RATIONAL | kind::SRATIONAL => [value, 1].map(u32::to_ne_bytes).concat(),
-        kind::DOUBLE => f64::from(value).to_ne_bytes().to_vec(),
-        _ => u64::from(value).to_ne_bytes().to_vec(),
+    let short = u16::try_from(value).map(u16::to_ne_bytes);
+    let (kind, unit, mut bytes) = match (entry.kind, short) {
+        (_, Ok(short)) if size <= 4 => (kind::SHORT, 2, [short, [0; 2]].concat()),
+        (_, Err(_)) if size <= 4 => (kind::LONG, 4, value.to_ne_bytes().to_vec()),
+        (kind @ (kind::RATIONAL | kind::SRATIONAL), _) => {
+            (kind, unit, [value, 1].map(u32::to_ne_bytes).concat())
+        }
+        (kind::DOUBLE, _) => (kind::DOUBLE, unit, f64::from(value).to_ne_bytes().to_vec()),
+        (kind, _) => (kind, unit, u64::from(value).to_ne_bytes().to_vec()),
     };
+    let mut kind = kind.to_ne_bytes();
     if cfg!(target_endian = "big") == is_little_endian {
-        bytes.chunks_exact_mut(if is_inline { 4 } else { unit }).for_each(<[u8]>::reverse);
+        bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        kind.reverse();
     }
     let at = entry.at as usize;
-    if is_inline {
-        let kind = kind::LONG;
-        let kind = if is_little_endian { kind.to_le_bytes() } else { kind.to_be_bytes() };
-        block[at - 8..at - 6].copy_from_slice(&kind);
+    if size <= 4 {
+        // Tag, type and count precede the value.
+        block[at - 6..at - 4].copy_from_slice(&kind);
     }
     if let Some(place) = block.get_mut(at..).and_then(|rest| rest.get_mut(..bytes.len())) {
         place.copy_from_slice(&bytes);

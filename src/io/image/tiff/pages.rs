@@ -182,7 +182,7 @@ impl OpenedPage {
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
-        let exif = MetadataBlock::Exif.capped(exif.map(|exif| exif.to_block()), &mut losses);
+        let exif = MetadataBlock::Exif.capped(exif.and_then(|exif| exif.to_block()), &mut losses);
         // Lengths are checked before values are read, which may be as long as the file.
         let mut value = |tag, block: MetadataBlock| {
             let entry = directory.find(tag)?;

@@ -3,8 +3,13 @@
 use std::path::Path;
 
 use super::{
-    color_conversion::ColorConversion, density::density, directory::TiffFile, exif::Exif,
-    page::Page, pages::TiffDescription, tag,
+    color_conversion::ColorConversion,
+    density::density,
+    directory::TiffFile,
+    exif::{Exif, orientation},
+    page::Page,
+    pages::TiffDescription,
+    tag,
 };
 use crate::io::image::{
     error::BoxError,
@@ -55,10 +60,13 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         for (name, text) in exif.texts() {
             add(name, text);
         }
-        add("EXIF", format!("{} bytes", exif.to_block().len()));
+        if let Some(block) = exif.to_block() {
+            add("EXIF", format!("{} bytes", block.len()));
+        }
     }
-    let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
-    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
+    let orientation = orientation(&file, &directory);
+    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1)
+    {
         add("orientation", format!("{orientation}, as in EXIF"));
     }
     for loss in conversion.losses.iter().chain(&page.loss()).chain(&description.losses) {
