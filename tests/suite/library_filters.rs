@@ -335,7 +335,7 @@ fn chains_keep_alpha_between_their_steps() {
             for (device, image) in devices.iter().flat_map(|d| images.iter().map(move |i| (d, i))) {
                 let between = $first.run(device, image).unwrap();
                 let expected = $second.run(device, &between).unwrap();
-                let chain = Chain::new($first.clone(), $second.clone());
+                let chain = Chain::new(Clone::clone(&$first), Clone::clone(&$second));
                 let name = device.name();
                 assert!(chain.run(device, image).unwrap() == expected, "{chain:?} {name}");
                 // Colours stay dark where there was no bright opaque pixel.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{consistency::turn, error::BoxError};
+use super::error::BoxError;
 use crate::{
     data::{
         dtype::Dtype,
@@ -50,18 +50,6 @@ impl DecodedPage {
     /// Width and height of the upright image.
     pub fn upright_size(&self) -> [usize; 2] {
         self.orientation.size(self.size())
-    }
-
-    /// The image, turned to its upright position.
-    ///
-    /// # Errors
-    /// If memory runs short.
-    pub fn into_upright(self) -> Result<Image> {
-        let Self { mut image, orientation, .. } = self;
-        if orientation != Orientation::default() {
-            turn(&mut image.metadata, orientation);
-        }
-        image.upright(orientation)
     }
 
     /// Zeroed memory for the samples.

@@ -4,15 +4,19 @@ use std::{fs::File, io::Read, ops::Range, sync::Arc};
 
 use super::{
     codec::{Decode, ReadAt},
+    consistency::turn,
     error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, OnePage, Pages, Shrink},
+    pages::{Animation, DecodedPage, OnePage, Pages, Shrink},
     tiff::bytes::FileBytes,
     unsupported,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image},
+    data::{
+        dtype::Dtype,
+        image::{Image, Orientation},
+    },
     io::{Limits, Source, losses::LossLog},
     jpeg::{SparseCoefficients, Summary, has_signature},
     util::{
@@ -322,7 +326,11 @@ impl ImagePages<'_> {
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.decode_timed(timings, || pages.decode(page))?;
-        file.report(&decoded.losses, decoded.damage.as_deref())?;
-        decoded.into_upright().map_err(|error| error.context(file.source))
+        let DecodedPage { mut image, orientation, losses, damage } = decoded;
+        file.report(&losses, damage.as_deref())?;
+        if orientation != Orientation::default() {
+            turn(&mut image.metadata, orientation);
+        }
+        image.upright(orientation).map_err(|error| error.context(file.source))
     }
 }
