@@ -1,9 +1,9 @@
-//! Arguments: numbers of any size, and one value for all axes or one for each.
+//! Arguments: numbers of any size, and one value for all axes or one for each. Errors name the argument.
 
 use pyo3::{
     Borrowed, Bound, FromPyObject, PyAny, PyErr, PyResult,
     exceptions::{PyOverflowError, PyTypeError},
-    types::{PyAnyMethods, PyTypeMethods},
+    types::PyAnyMethods,
 };
 
 use crate::util::error::{Error, Result};
@@ -17,20 +17,53 @@ pub(super) trait Argument: Sized {
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self>;
 }
 
-/// An integer. One that `i64` cannot hold becomes its nearest number, so that checks of ranges refuse it by its name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Int(pub i64);
+/// An argument has another type than `expected`.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("expected {expected}{}", if *is_sequence { " or a sequence of them" } else { "" })]
+pub(super) struct WrongType {
+    expected: &'static str,
+    is_sequence: bool,
+}
 
-/// A float. One that `f64` cannot hold becomes infinite, so that checks of ranges refuse it by its name.
+impl WrongType {
+    /// The error for the argument `name`, which becomes a TypeError.
+    pub fn of(self, name: &str) -> Error {
+        Error::usage(name).caused_by(self)
+    }
+}
+
+/// An integer. Its type and its range are checked when it is used, by the name of its argument: one that `i64` cannot
+/// hold is the nearest number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Real(pub f64);
+pub(super) struct Int(pub Result<i64, WrongType>);
+
+/// A float. Its type and its range are checked when it is used, by the name of its argument: one that `f64` cannot hold
+/// is infinite.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Real(pub Result<f64, WrongType>);
 
 impl Int {
+    /// The value of the argument `name`.
+    pub fn number(self, name: &str) -> Result<i64> {
+        self.0.map_err(|wrong| wrong.of(name))
+    }
+
     /// The value of the argument `name`, which must not be negative.
     pub fn count(self, name: &str) -> Result<usize> {
-        usize::try_from(self.0)
-            .map_err(|_| Error::usage(format_args!("{name} is {}, expected 0 or more", self.0)))
+        count(name, self.number(name)?)
     }
+}
+
+impl Real {
+    /// The value of the argument `name`.
+    pub fn number(self, name: &str) -> Result<f64> {
+        self.0.map_err(|wrong| wrong.of(name))
+    }
+}
+
+fn count(name: &str, number: i64) -> Result<usize> {
+    usize::try_from(number)
+        .map_err(|_| Error::usage(format_args!("{name} is {number}, expected 0 or more")))
 }
 
 /// The number that `read` reads. One that overflows becomes the first of `ends` if it is negative, else the second.
@@ -47,19 +80,19 @@ fn saturated<T>(
     }
 }
 
-impl Argument for Int {
+impl Argument for i64 {
     const NOUN: &'static str = "an int";
 
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        saturated(value, || value.extract::<i64>(), [i64::MIN, i64::MAX]).map(Self)
+        saturated(value, || value.extract(), [Self::MIN, Self::MAX])
     }
 }
 
-impl Argument for Real {
+impl Argument for f64 {
     const NOUN: &'static str = "a number";
 
     fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        saturated(value, || value.extract::<f64>(), [f64::NEG_INFINITY, f64::INFINITY]).map(Self)
+        saturated(value, || value.extract(), [Self::NEG_INFINITY, Self::INFINITY])
     }
 }
 
@@ -71,10 +104,14 @@ impl Argument for String {
     }
 }
 
-/// The error for an argument of another type. Python's message begins with the name of the argument.
-pub(super) fn wrong_type(expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    let found = value.get_type().name().map_or_else(|_| "another type".into(), |n| n.to_string());
-    PyTypeError::new_err(format!("expected {expected}, found {found}"))
+/// Reads a value of the type `T`, if it is one.
+fn given<T: Argument>(value: &Bound<'_, PyAny>) -> PyResult<Result<T, WrongType>> {
+    match T::read(value) {
+        Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => {
+            Ok(Err(WrongType { expected: T::NOUN, is_sequence: false }))
+        }
+        found => found.map(Ok),
+    }
 }
 
 macro_rules! from_python {
@@ -83,10 +120,7 @@ macro_rules! from_python {
             type Error = PyErr;
 
             fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                Self::read(&value).map_err(|error| match error.is_instance_of::<PyTypeError>(value.py()) {
-                    true => wrong_type(Self::NOUN, &value),
-                    false => error,
-                })
+                given(&value).map(Self)
             }
         })+
     };
@@ -104,6 +138,7 @@ pub(super) fn sequence<T: Argument>(value: &Bound<'_, PyAny>) -> Option<Vec<T>> 
 pub(super) enum PerAxis<T> {
     One(T),
     Each(Vec<T>),
+    Wrong(WrongType),
 }
 
 impl<'py, T: Argument> FromPyObject<'_, 'py> for PerAxis<T> {
@@ -113,9 +148,8 @@ impl<'py, T: Argument> FromPyObject<'_, 'py> for PerAxis<T> {
         if let Ok(one) = T::read(&value) {
             return Ok(Self::One(one));
         }
-        sequence(&value)
-            .map(Self::Each)
-            .ok_or_else(|| wrong_type(&format!("{} or a sequence of them", T::NOUN), &value))
+        let wrong = Self::Wrong(WrongType { expected: T::NOUN, is_sequence: true });
+        Ok(sequence(&value).map_or(wrong, Self::Each))
     }
 }
 
@@ -137,6 +171,7 @@ impl<T: Clone> PerAxis<T> {
                     *to = convert(value.clone())?;
                 }
             }
+            Self::Wrong(wrong) => return Err(wrong.of(name)),
             Self::Each(each) => {
                 return Err(Error::usage(format_args!(
                     "{name} has {} values, but the array has {axes} axes: expected 1 value or {axes}",
@@ -155,17 +190,21 @@ impl<T: Copy> PerAxis<T> {
     }
 }
 
-impl PerAxis<Int> {
+impl PerAxis<i64> {
     /// The values along x, y and z, which must not be negative, for an array with `axes` axes; `rest` for axes that it
     /// lacks.
     pub fn counts(&self, name: &str, axes: usize, rest: usize) -> Result<[usize; 3]> {
-        self.along(name, axes, rest, |value| value.count(name))
+        self.along(name, axes, rest, |value| count(name, value))
     }
 }
 
-impl PerAxis<Real> {
-    /// The values along x, y and z for an array with `axes` axes; `rest` for axes that it lacks.
-    pub fn numbers(&self, name: &str, axes: usize, rest: f64) -> Result<[f64; 3]> {
-        self.along(name, axes, rest, |value| Ok(value.0))
+impl<T> PerAxis<T> {
+    /// All values of the argument `name`, which are not for axes.
+    pub fn list(self, name: &str) -> Result<Vec<T>> {
+        match self {
+            Self::One(value) => Ok(vec![value]),
+            Self::Each(values) => Ok(values),
+            Self::Wrong(wrong) => Err(wrong.of(name)),
+        }
     }
 }

@@ -88,8 +88,9 @@ pub(super) fn bool_as_u8<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     }
 }
 
-/// The axis `axis` of `axes`, which counts from the end if it is negative.
-pub(super) fn axis_index(Int(axis): Int, axes: usize) -> PyResult<usize> {
+/// The argument `name`, an axis of `axes`, which counts from the end if it is negative.
+pub(super) fn axis_index(name: &str, axis: Int, axes: usize) -> PyResult<usize> {
+    let axis = axis.number(name).map_err(exception)?;
     let index = if axis < 0 { axis + axes as i64 } else { axis };
     usize::try_from(index).ok().filter(|&index| index < axes).ok_or_else(|| {
         PyValueError::new_err(format!("axis {axis} is out of bounds for an array of {axes} axes"))
@@ -104,7 +105,8 @@ impl<'py> Array<'py> {
         const MAX_CHANNELS: usize = 4;
         let mut array = as_array(value)?;
         let axes = array.ndim();
-        let channel_axis = channel_axis.map(|axis| axis_index(axis, axes)).transpose()?;
+        let channel_axis =
+            channel_axis.map(|axis| axis_index("channel_axis", axis, axes)).transpose()?;
         let (mut grids, mut channels, mut is_interleaved) = (1, 1, false);
         let mut sizes = array.shape().to_vec();
         if let Some(axis) = channel_axis {

@@ -5,10 +5,11 @@ use std::io;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::{
     PyErr, Python, create_exception,
-    exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError},
+    exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError},
     types::PyAnyMethods,
 };
 
+use super::arguments::WrongType;
 use crate::util::error::{Error, Hint, Kind};
 
 create_exception!(
@@ -22,6 +23,9 @@ create_exception!(
 pub(super) fn exception(error: Error) -> PyErr {
     let text = error.one_line();
     match error.kind() {
+        Kind::Usage if error.chain().any(|cause| cause.is::<WrongType>()) => {
+            PyTypeError::new_err(text)
+        }
         Kind::Usage | Kind::BadInput if error.hint() == Some(Hint::Memory) => {
             PyMemoryError::new_err(text)
         }

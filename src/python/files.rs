@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{
     Borrowed, Bound, FromPyObject, IntoPyObjectExt, Py, PyAny, PyErr, PyResult, Python,
-    exceptions::PyValueError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::PyDictMethods,
     pyfunction,
     types::{PyAnyMethods, PyDict},
 };
 
 use super::{
-    arguments::{Int, PerAxis, Real, wrong_type},
+    arguments::{Argument, Int, PerAxis},
     array::{Array, as_array, axis_index, detached, to_array, vector_to_array},
     device::prepare,
     error::exception,
@@ -112,8 +112,8 @@ impl<'py> FromPyObject<'_, 'py> for Bytes {
             let wrong = |error| PyValueError::new_err(format!("max_memory: {error}"));
             return parse_size(&text).map(Self).map_err(wrong);
         }
-        let Int(bytes) =
-            value.extract::<Int>().map_err(|_| wrong_type("a number of bytes", &value))?;
+        let wrong = || PyTypeError::new_err("max_memory: expected a number of bytes, or a string");
+        let bytes = i64::read(&value).map_err(|_| wrong())?;
         u64::try_from(bytes).map(Self).map_err(|_| {
             PyValueError::new_err(format!("max_memory is {bytes}, expected 0 or more"))
         })
@@ -168,7 +168,7 @@ fn describe<'py>(py: Python<'py>, content: &Content) -> PyResult<Bound<'py, PyDi
 pub(super) fn imwrite(
     path: PathBuf,
     image: &Bound<'_, PyAny>,
-    spacing: Option<PerAxis<Real>>,
+    spacing: Option<PerAxis<f64>>,
     affine: Option<&Bound<'_, PyAny>>,
     unit: &str,
     channel_axis: Option<Int>,
@@ -181,16 +181,16 @@ pub(super) fn imwrite(
     let is_volume = writes_volume(&sink, if is_array_of_volume { 3 } else { 2 });
     let channel_axis = match channel_axis {
         None if array.ndim() == 3 && !is_volume => Some(2),
-        axis => axis.map(|axis| axis_index(axis, array.ndim())).transpose()?,
+        axis => axis.map(|axis| axis_index("channel_axis", axis, array.ndim())).transpose()?,
     };
     if channel_axis.is_some_and(|axis| is_volume || axis + 1 != array.ndim()) {
         return Err(PyValueError::new_err("channel_axis: expected the last axis of an image"));
     }
-    let mut array = Array::new(&array, channel_axis.map(|axis| Int(axis as i64)))?;
+    let mut array = Array::new(&array, channel_axis.map(|axis| Int(Ok(axis as i64))))?;
     if array.is_bool {
         // Masks are 0 and 255, as those of the program.
         let white = image.call_method1("astype", ("uint8",))?.call_method1("__mul__", (255_u8,))?;
-        array = Array::new(&white, channel_axis.map(|axis| Int(axis as i64)))?;
+        array = Array::new(&white, channel_axis.map(|axis| Int(Ok(axis as i64))))?;
     }
     let axes = array.layout.axes;
     if array.layout.grids != 1 || axes < 2 || !is_volume && axes > 2 {
@@ -199,14 +199,15 @@ pub(super) fn imwrite(
         )));
     }
     let mut options = WriteOptions::new().unit(unit);
-    if let Some(Int(quality)) = quality {
+    if let Some(quality) = quality {
+        let quality = quality.number("quality").map_err(exception)?;
         let quality = u8::try_from(quality).map_err(|_| {
             PyValueError::new_err(format!("quality is {quality}, expected 1 to 100"))
         })?;
         options = options.quality(quality);
     }
     if let Some(spacing) = spacing {
-        options = options.spacing(spacing.numbers("spacing", axes, 1.0).map_err(exception)?);
+        options = options.spacing(spacing.expand("spacing", axes, 1.0).map_err(exception)?);
     }
     if let Some(affine) = affine {
         options = options.affine(matrix(affine)?);

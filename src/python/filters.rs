@@ -97,6 +97,7 @@ fn blur<'py>(
     let modes = match mode {
         PerAxis::One(mode) => return call.run(|axes| Ok(blur(taps(axes)?, edge(mode, cval)?))),
         PerAxis::Each(modes) => modes,
+        PerAxis::Wrong(wrong) => return Err(exception(wrong.of("mode"))),
     };
     call.run(|axes| {
         let edges: Result<Vec<Edge>> = modes.iter().map(|mode| edge(mode, cval)).collect();
@@ -145,14 +146,14 @@ fn each(sizes: [f64; 3], taps: impl Fn(f64) -> Result<Taps>) -> Result<[Taps; 3]
 /// >>> gp.gaussian(image, sigma=1)[2]
 /// array([ 5, 25, 41, 25,  5], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(Real(1.0)), *, mode=PerAxis::One("nearest".into()), cval=Real(0.0), truncate=Real(4.0), channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, sigma=PerAxis::One(1.0), *, mode=PerAxis::One("nearest".into()), cval=Real(Ok(0.0)), truncate=Real(Ok(4.0)), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, sigma=1.0, *, mode='nearest', cval=0.0, truncate=4.0, channel_axis=None, out=None, device=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn gaussian<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: PerAxis<Real>,
+    sigma: PerAxis<f64>,
     mode: PerAxis<String>,
     cval: Real,
     truncate: Real,
@@ -160,7 +161,8 @@ pub(super) fn gaussian<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (cval, truncate) = (cval.0, truncate.0);
+    let cval = cval.number("cval").map_err(exception)?;
+    let truncate = truncate.number("truncate").map_err(exception)?;
     if truncate.is_nan() || truncate < 0.0 {
         return Err(PyValueError::new_err(format!("truncate is {truncate}, expected 0 or more")));
     }
@@ -176,7 +178,7 @@ pub(super) fn gaussian<'py>(
     };
     let call = Call { image, channel_axis, out, device };
     blur(&call, Method::Gaussian, (&mode, cval), |axes| {
-        each(sigma.numbers("sigma", axes, 0.0)?, taps)
+        each(sigma.expand("sigma", axes, 0.0)?, taps)
     })
 }
 
@@ -211,13 +213,13 @@ pub(super) fn gaussian<'py>(
 /// >>> gp.uniform_filter(np.array([0, 0, 9, 0, 0], np.int16), 3)
 /// array([0, 3, 3, 3, 0], dtype=int16)
 #[pyfunction]
-#[pyo3(signature = (image, size=PerAxis::One(Int(3)), *, mode=PerAxis::One("reflect".into()), cval=Real(0.0), channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, size=PerAxis::One(3), *, mode=PerAxis::One("reflect".into()), cval=Real(Ok(0.0)), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, size=3, *, mode='reflect', cval=0.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn uniform_filter<'py>(
     image: &Bound<'py, PyAny>,
-    size: PerAxis<Int>,
+    size: PerAxis<i64>,
     mode: PerAxis<String>,
     cval: Real,
     channel_axis: Option<Int>,
@@ -232,7 +234,8 @@ pub(super) fn uniform_filter<'py>(
         ))),
     };
     let call = Call { image, channel_axis, out, device };
-    blur(&call, Method::Box, (&mode, cval.0), |axes| {
+    let cval = cval.number("cval").map_err(exception)?;
+    blur(&call, Method::Box, (&mode, cval), |axes| {
         each(size.counts("size", axes, 1)?.map(|size| size as f64), taps)
     })
 }
@@ -265,18 +268,19 @@ pub(super) fn uniform_filter<'py>(
 /// >>> gp.median(np.array([1, 9, 2, 2, 3], np.uint8))
 /// array([1, 2, 2, 2, 3], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, radius=PerAxis::One(Int(1)), *, percentile=Real(50.0), channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, radius=PerAxis::One(1), *, percentile=Real(Ok(50.0)), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, radius=1, *, percentile=50.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn median<'py>(
     image: &Bound<'py, PyAny>,
-    radius: PerAxis<Int>,
+    radius: PerAxis<i64>,
     percentile: Real,
     channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    Call { image, channel_axis, out, device }
-        .run(|axes| Median::new(percentile.0, radius.counts("radius", axes, 0)?))
+    Call { image, channel_axis, out, device }.run(|axes| {
+        Median::new(percentile.number("percentile")?, radius.counts("radius", axes, 0)?)
+    })
 }

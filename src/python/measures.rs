@@ -10,7 +10,7 @@ use pyo3::{
 };
 
 use super::{
-    arguments::{Int, PerAxis, Real},
+    arguments::{Int, PerAxis},
     array::{Array, as_array, axis_index, check_copy, numpy, vector_to_array},
     device::{Device, device_for},
     error::exception,
@@ -101,20 +101,22 @@ fn count(
 /// >>> counts, edges
 /// (array([1, 2, 1]), array([0., 1., 2., 3.]))
 #[pyfunction]
-#[pyo3(signature = (image, bins=Int(10), range=None, *, channel_axis=None, device=None))]
+#[pyo3(signature = (image, bins=Int(Ok(10)), range=None, *, channel_axis=None, device=None))]
 #[pyo3(text_signature = "(image, bins=10, range=None, *, channel_axis=None, device=None)")]
 pub(super) fn histogram<'py>(
     image: &Bound<'py, PyAny>,
     bins: Int,
-    range: Option<PerAxis<Real>>,
+    range: Option<PerAxis<f64>>,
     channel_axis: Option<Int>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let bins = bins.count("bins").map_err(exception)?;
     let range = match range {
         None => None,
-        Some(PerAxis::Each(ends)) if ends.len() == 2 => Some((ends[0].0, ends[1].0)),
-        Some(_) => return Err(PyValueError::new_err("range: expected two numbers")),
+        Some(range) => match range.list("range").map_err(exception)?[..] {
+            [low, high] => Some((low, high)),
+            _ => return Err(PyValueError::new_err("range: expected two numbers")),
+        },
     };
     let array = row(image)?;
     let py = array.py();
@@ -123,7 +125,7 @@ pub(super) fn histogram<'py>(
     let (mut counts, mut shape) = (all.bins, vec![bins.count]);
     if let Some(axis) = channel_axis {
         let image = as_array(image)?;
-        let axis = axis_index(axis, image.ndim())?;
+        let axis = axis_index("channel_axis", axis, image.ndim())?;
         let channels = numpy(py)?.call_method1("moveaxis", (image, axis, 0))?;
         shape.insert(0, channels.len()?);
         counts.clear();
@@ -172,13 +174,10 @@ pub(super) fn histogram<'py>(
 #[pyo3(text_signature = "(image, *, percentiles=(), device=None)")]
 pub(super) fn statistics<'py>(
     image: &Bound<'py, PyAny>,
-    percentiles: PerAxis<Real>,
+    percentiles: PerAxis<f64>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let percentiles: Vec<f64> = match percentiles {
-        PerAxis::One(Real(one)) => vec![one],
-        PerAxis::Each(all) => all.into_iter().map(|Real(one)| one).collect(),
-    };
+    let percentiles = percentiles.list("percentiles").map_err(exception)?;
     if let Some(wrong) = percentiles.iter().find(|p| !(0.0..=100.0).contains(*p)) {
         return Err(PyValueError::new_err(format!("percentile {wrong}: expected 0 to 100")));
     }

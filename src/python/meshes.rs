@@ -43,8 +43,8 @@ fn volume<'py>(value: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
 }
 
 /// The distances along x, y and z.
-fn distances(spacing: &PerAxis<Real>) -> PyResult<[f64; 3]> {
-    let distances = spacing.numbers("spacing", 3, 1.0).map_err(exception)?;
+fn distances(spacing: &PerAxis<f64>) -> PyResult<[f64; 3]> {
+    let distances = spacing.expand("spacing", 3, 1.0).map_err(exception)?;
     match distances.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
         Some(v) => {
             Err(PyValueError::new_err(format!("spacing is {v}, expected finite numbers above 0")))
@@ -109,14 +109,14 @@ fn rows<T: numpy::Element>(py: Python<'_>, rows: Vec<[T; 3]>) -> PyResult<Bound<
 /// >>> verts.shape, faces.shape, verts.mean(axis=0)
 /// ((6, 3), (8, 3), array([1., 1., 1.], dtype=float32))
 #[pyfunction]
-#[pyo3(signature = (volume, level=None, *, spacing=PerAxis::One(Real(1.0)), close=false, topology="classic", device=None))]
+#[pyo3(signature = (volume, level=None, *, spacing=PerAxis::One(1.0), close=false, topology="classic", device=None))]
 #[pyo3(
     text_signature = "(volume, level=None, *, spacing=1.0, close=False, topology='classic', device=None)"
 )]
 pub(super) fn marching_cubes<'py>(
     volume: &Bound<'py, PyAny>,
     level: Option<Real>,
-    spacing: PerAxis<Real>,
+    spacing: PerAxis<f64>,
     close: bool,
     topology: &str,
     device: Option<&Bound<'py, Device>>,
@@ -130,7 +130,7 @@ pub(super) fn marching_cubes<'py>(
             )));
         }
     };
-    let level = level.map(|Real(level)| level);
+    let level = level.map(|level| level.number("level")).transpose().map_err(exception)?;
     if level.is_some_and(|level| !level.is_finite()) {
         return Err(PyValueError::new_err("level: expected a finite number"));
     }
@@ -187,16 +187,16 @@ pub(super) fn marching_cubes<'py>(
 /// >>> {label: (len(verts), len(faces)) for label, (verts, faces) in meshes.items()}
 /// {1: (18, 32), 7: (18, 32)}
 #[pyfunction]
-#[pyo3(signature = (labels, *, spacing=PerAxis::One(Real(1.0)), smooth=Int(10), device=None))]
+#[pyo3(signature = (labels, *, spacing=PerAxis::One(1.0), smooth=Int(Ok(10)), device=None))]
 #[pyo3(text_signature = "(labels, *, spacing=1.0, smooth=10, device=None)")]
 pub(super) fn label_meshes<'py>(
     labels: &Bound<'py, PyAny>,
-    spacing: PerAxis<Real>,
+    spacing: PerAxis<f64>,
     smooth: Int,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     const MAX_STEPS: i64 = 1000;
-    let Int(smooth) = smooth;
+    let smooth = smooth.number("smooth").map_err(exception)?;
     if !(0..=MAX_STEPS).contains(&smooth) {
         return Err(PyValueError::new_err(format!(
             "smooth is {smooth}, expected 0 to {MAX_STEPS}"
@@ -286,7 +286,10 @@ pub(super) fn simplify<'py>(
     triangles: Option<Int>,
     max_error: Option<Real>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let [ratio, max_error] = [ratio, max_error].map(|value| value.map(|Real(value)| value));
+    let number = |name: &str, value: Option<Real>| {
+        value.map(|value| value.number(name)).transpose().map_err(exception)
+    };
+    let (ratio, max_error) = (number("ratio", ratio)?, number("max_error", max_error)?);
     let triangles =
         triangles.map(|count| count.count("triangles")).transpose().map_err(exception)?;
     let size = match (ratio, triangles) {

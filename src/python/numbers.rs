@@ -204,7 +204,7 @@ pub(super) fn cumsum<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut array = as_array(a)?;
     let axis = match axis {
-        Some(axis) => axis_index(axis, array.ndim())?,
+        Some(axis) => axis_index("axis", axis, array.ndim())?,
         None => {
             check_copy(&array)?;
             array = array.call_method1("reshape", (-1,))?.cast_into()?;
@@ -298,7 +298,7 @@ fn sort_rows<'py>(
     }
     let numpy = numpy(array.py())?;
     let axis = match axis {
-        Some(axis) => axis_index(axis, array.ndim())?,
+        Some(axis) => axis_index("axis", axis, array.ndim())?,
         None => {
             check_copy(&array)?;
             array = array.call_method1("reshape", (-1,))?.cast_into()?;
@@ -345,7 +345,7 @@ fn sort_rows<'py>(
 /// >>> gp.sort([3, 1, 2])
 /// array([1, 2, 3])
 #[pyfunction]
-#[pyo3(signature = (a, axis=Int(-1), *, descending=false, device=None))]
+#[pyo3(signature = (a, axis=Int(Ok(-1)), *, descending=false, device=None))]
 #[pyo3(text_signature = "(a, axis=-1, *, descending=False, device=None)")]
 pub(super) fn sort<'py>(
     a: &Bound<'py, PyAny>,
@@ -391,7 +391,7 @@ pub(super) fn sort<'py>(
 /// >>> gp.argsort([3, 1, 2])
 /// array([1, 2, 0])
 #[pyfunction]
-#[pyo3(signature = (a, axis=Int(-1), *, descending=false, device=None))]
+#[pyo3(signature = (a, axis=Int(Ok(-1)), *, descending=false, device=None))]
 #[pyo3(text_signature = "(a, axis=-1, *, descending=False, device=None)")]
 pub(super) fn argsort<'py>(
     a: &Bound<'py, PyAny>,

@@ -7,6 +7,7 @@ use super::{
     arguments::{Int, PerAxis, Real},
     array::{as_array, axis_index, bool_as_u8, stored},
     device::Device,
+    error::exception,
     filters::Call,
 };
 use crate::{
@@ -68,11 +69,11 @@ macro_rules! morphology {
             #[doc = concat!(" >>> gp.", stringify!($name), "(np.array(", $input, ", np.uint8))")]
             #[doc = concat!(" array(", $result, ", dtype=uint8)")]
             #[pyfunction]
-            #[pyo3(signature = (image, radius=PerAxis::One(Int(1)), *, shape="box", channel_axis=None, out=None, device=None))]
+            #[pyo3(signature = (image, radius=PerAxis::One(1), *, shape="box", channel_axis=None, out=None, device=None))]
             #[pyo3(text_signature = "(image, radius=1, *, shape='box', channel_axis=None, out=None, device=None)")]
             pub(super) fn $name<'py>(
                 image: &Bound<'py, PyAny>,
-                radius: PerAxis<Int>,
+                radius: PerAxis<i64>,
                 shape: &str,
                 channel_axis: Option<Int>,
                 out: Option<&Bound<'py, PyAny>>,
@@ -150,7 +151,7 @@ fn interpolation(name: &str) -> Result<Interpolation> {
 #[pyo3(signature = (image, output_shape, *, interpolation="lanczos3", linear_light=false, channel_axis=None, out=None, device=None))]
 pub(super) fn resize<'py>(
     image: &Bound<'py, PyAny>,
-    output_shape: PerAxis<Int>,
+    output_shape: PerAxis<i64>,
     interpolation: &str,
     linear_light: bool,
     channel_axis: Option<Int>,
@@ -196,7 +197,7 @@ pub(super) fn resize<'py>(
 /// >>> gp.project(np.array([[1, 5], [4, 2]], np.uint8), axis=0)
 /// array([4, 5], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, axis=Int(0), *, method="max", channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, axis=Int(Ok(0)), *, method="max", channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, axis=0, *, method='max', channel_axis=None, out=None, device=None)"
 )]
@@ -222,8 +223,9 @@ pub(super) fn project<'py>(
     };
     let array = as_array(image)?;
     let axes = array.ndim();
-    let axis = axis_index(axis, axes)?;
-    let channels = channel_axis.map(|channels| axis_index(channels, axes)).transpose()?;
+    let axis = axis_index("axis", axis, axes)?;
+    let channels = channel_axis.map(|channels| axis_index("channel_axis", channels, axes));
+    let channels = channels.transpose()?;
     if channels == Some(axis) {
         return Err(PyValueError::new_err("axis: the axis of channels cannot be projected"));
     }
@@ -267,7 +269,7 @@ pub(super) fn project<'py>(
 #[pyo3(signature = (image, sigma=None, *, channel_axis=None, out=None, device=None))]
 pub(super) fn gradient_magnitude<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: Option<PerAxis<Real>>,
+    sigma: Option<PerAxis<f64>>,
     channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
@@ -279,8 +281,8 @@ pub(super) fn gradient_magnitude<'py>(
 }
 
 /// The standard deviations along x, y and z.
-fn sigmas(sigma: &PerAxis<Real>, axes: usize) -> Result<[f64; 3]> {
-    let sigmas = sigma.numbers("sigma", axes, 0.0)?;
+fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
+    let sigmas = sigma.expand("sigma", axes, 0.0)?;
     sigmas.iter().try_for_each(|&sigma| check_range("sigma", sigma, 0.0..=MAX_SIGMA))?;
     Ok(sigmas)
 }
@@ -315,20 +317,21 @@ fn sigmas(sigma: &PerAxis<Real>, axes: usize) -> Result<[f64; 3]> {
 /// >>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)
 /// array([40, 36, 84, 80], dtype=uint8)
 #[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(Real(1.0)), amount=Real(1.0), *, threshold=Real(0.0), channel_axis=None, out=None, device=None))]
+#[pyo3(signature = (image, sigma=PerAxis::One(1.0), amount=Real(Ok(1.0)), *, threshold=Real(Ok(0.0)), channel_axis=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, sigma=1.0, amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None)"
 )]
 pub(super) fn unsharp_mask<'py>(
     image: &Bound<'py, PyAny>,
-    sigma: PerAxis<Real>,
+    sigma: PerAxis<f64>,
     amount: Real,
     threshold: Real,
     channel_axis: Option<Int>,
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (amount, threshold) = (amount.0, threshold.0);
+    let amount = amount.number("amount").map_err(exception)?;
+    let threshold = threshold.number("threshold").map_err(exception)?;
     if !amount.is_finite() || threshold.is_nan() || threshold < 0.0 {
         return Err(PyValueError::new_err("expected a finite amount and a threshold of 0 or more"));
     }
@@ -365,7 +368,7 @@ pub(super) fn unsharp_mask<'py>(
 /// array([[1, 0, 2],
 ///        [1, 0, 3]], dtype=uint16)
 #[pyfunction]
-#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=Int(0), out=None, device=None))]
+#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=Int(Ok(0)), out=None, device=None))]
 #[pyo3(
     text_signature = "(image, connectivity=None, *, equal=True, min_size=0, out=None, device=None)"
 )]

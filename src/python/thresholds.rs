@@ -1,12 +1,14 @@
 //! Masks and classes by thresholds.
 
 use pyo3::{
-    Borrowed, Bound, FromPyObject, PyAny, PyErr, PyResult, exceptions::PyValueError, pyfunction,
+    Borrowed, Bound, FromPyObject, PyAny, PyErr, PyResult,
+    exceptions::{PyTypeError, PyValueError},
+    pyfunction,
     types::PyAnyMethods,
 };
 
 use super::{
-    arguments::{Argument, Int, PerAxis, Real, sequence, wrong_type},
+    arguments::{Argument, Int, PerAxis, Real, sequence},
     array::{Array, bool_as_u8, numpy, stored},
     device::{Device, device_for},
     error::exception,
@@ -36,14 +38,13 @@ impl<'py> FromPyObject<'_, 'py> for Values {
         if let Ok(method) = value.extract::<String>() {
             return Ok(Self::Method(method));
         }
-        if let Ok(Real(one)) = Real::read(&value) {
+        if let Ok(one) = f64::read(&value) {
             return Ok(Self::One(one));
         }
-        let several = sequence::<Real>(&value);
-        let several = several.map(|all| all.into_iter().map(|Real(value)| value).collect());
-        several
-            .map(Self::Several)
-            .ok_or_else(|| wrong_type("a number, a sequence of numbers or \"otsu\"", &value))
+        sequence(&value).map(Self::Several).ok_or_else(|| {
+            let text = "value: expected a number, a sequence of numbers, or \"otsu\"";
+            PyTypeError::new_err(text)
+        })
     }
 }
 
@@ -161,14 +162,14 @@ fn mask<'py, F: Filter + 'static>(
 /// >>> gp.local_threshold(np.array([1, 1, 4, 1, 1, 30, 30, 40, 30], np.uint8), 3, "mean")
 /// array([False, False,  True, False, False,  True, False,  True, False])
 #[pyfunction]
-#[pyo3(signature = (image, block_size=PerAxis::One(Int(3)), method="gaussian", offset=Real(0.0), *, k=Real(0.2), r=None, out=None, device=None))]
+#[pyo3(signature = (image, block_size=PerAxis::One(3), method="gaussian", offset=Real(Ok(0.0)), *, k=Real(Ok(0.2)), r=None, out=None, device=None))]
 #[pyo3(
     text_signature = "(image, block_size=3, method='gaussian', offset=0.0, *, k=0.2, r=None, out=None, device=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "one for each argument in Python")]
 pub(super) fn local_threshold<'py>(
     image: &Bound<'py, PyAny>,
-    block_size: PerAxis<Int>,
+    block_size: PerAxis<i64>,
     method: &str,
     offset: Real,
     k: Real,
@@ -186,7 +187,9 @@ pub(super) fn local_threshold<'py>(
             )));
         }
     };
-    let (offset, k, r) = (offset.0, k.0, r.map(|Real(r)| r));
+    let offset = offset.number("offset").map_err(exception)?;
+    let k = k.number("k").map_err(exception)?;
+    let r = r.map(|r| r.number("r")).transpose().map_err(exception)?;
     if !(offset.is_finite() && k.is_finite() && r.is_none_or(|r| r.is_finite() && r > 0.0)) {
         return Err(PyValueError::new_err("expected a finite offset and k, and r above 0"));
     }
@@ -240,7 +243,8 @@ pub(super) fn apply_hysteresis_threshold<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (low, high) = (low.0, high.0);
+    let low = low.number("low").map_err(exception)?;
+    let high = high.number("high").map_err(exception)?;
     if low.is_nan() || high.is_nan() || low > high {
         return Err(PyValueError::new_err(format!("low is {low}, expected at most high ({high})")));
     }
@@ -272,7 +276,7 @@ pub(super) fn apply_hysteresis_threshold<'py>(
 /// >>> gp.threshold_otsu(np.array([1, 2, 9, 9], np.uint8))
 /// [5.5]
 #[pyfunction]
-#[pyo3(signature = (image, classes=Int(2)), text_signature = "(image, classes=2)")]
+#[pyo3(signature = (image, classes=Int(Ok(2))), text_signature = "(image, classes=2)")]
 pub(super) fn threshold_otsu(image: &Bound<'_, PyAny>, classes: Int) -> PyResult<Vec<f64>> {
     let classes = classes.count("classes").map_err(exception)?;
     if !(2..=16).contains(&classes) {
