@@ -67,7 +67,8 @@ pub(super) fn numpy(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// `value` as an array.
 pub(super) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
-    if let Ok(array) = value.cast::<PyUntypedArray>() {
+    // The methods of subclasses, such as of matrices, have other results.
+    if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
         return Ok(array.clone());
     }
     if value.is_instance_of::<Recorder>() {

@@ -84,6 +84,7 @@ def arrays():
         "unaligned": np.frombuffer(bytes(1 + 4 * 60), np.uint8)[1:].view("f4").reshape(3, 4, 5),
         "not finite": np.array([[np.nan, np.inf, -np.inf], [-0.0, 0.0, 1e300]]),
         "NaN": np.full((3, 4, 5), np.nan, "f4"),
+        "square": np.eye(3),
         "matrix": np.asmatrix([[1, 2], [3, 4]]),
         "masked": np.ma.masked_array([[1.0, 2.0]], [[True, False]]),
     }.items():
@@ -155,6 +156,14 @@ def test_empty_arrays_have_empty_results(shape, dtype):
     for call in [lambda: gp.resize(empty, 3), lambda: gp.statistics(empty), lambda: gp.threshold_otsu(empty)]:
         with pytest.raises(ValueError):
             call()
+
+
+def test_subclasses_are_read_as_arrays():
+    matrix = np.asmatrix(np.arange(6.0).reshape(2, 3))
+    for function in [gp.cumsum, lambda a: gp.sort(a, None), lambda a: gp.histogram(a)[0], gp.gaussian]:
+        result = function(matrix)
+        np.testing.assert_array_equal(result, function(np.asarray(matrix)))
+        assert type(result) is np.ndarray
 
 
 def test_results_that_no_memory_holds_are_refused():
