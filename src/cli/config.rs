@@ -70,9 +70,12 @@ fn words_in_file(parser: &Command, path: &Path) -> Result<Vec<Word>> {
     let mut text = String::new();
     // A pipe or a device may never end, or never begin.
     let is_readable = |found: Metadata| found.is_file() || path == Path::new("/dev/null");
-    let open = || match path.metadata().map(is_readable)? {
-        true => File::open(path),
-        false => Err(io::Error::other("not a regular file")),
+    let open = || {
+        if path.metadata().map(is_readable)? {
+            File::open(path)
+        } else {
+            Err(io::Error::other("not a regular file"))
+        }
     };
     open()
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))

@@ -467,10 +467,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         defaults,
     };
     session.events.start(job.name());
-    let opened = match job.names_files() {
-        true => Ok(()),
-        false => session.events.open(),
-    };
+    let opened = if job.names_files() { Ok(()) } else { session.events.open() };
     let result = opened.and_then(|()| run_steps(job, steps, &session));
     session.events.end(&result);
     match shared.timings {

@@ -76,7 +76,7 @@ impl Session {
     /// # Errors
     /// `Kind::Usage` for a file with two uses, and when the log cannot be opened.
     pub fn check_files(&self, declare: impl FnOnce(&mut FileRoles) -> Result<()>) -> Result<()> {
-        let mut roles = FileRoles::with_log(self.events.log());
+        let mut roles = self.file_roles();
         let config = env::var_os("GPUPROC_CONFIG_PATH").filter(|path| !path.is_empty());
         let config = config.map(|path| Source::File(path.into()));
         let read = |config: &Source| roles.reads("GPUPROC_CONFIG_PATH", config);
@@ -85,6 +85,11 @@ impl Session {
             self.events.give_up();
         }
         declared.and_then(|()| self.events.open())
+    }
+
+    /// The files of a run, of which only the log is known.
+    pub fn file_roles(&self) -> FileRoles {
+        FileRoles::with_log("--log-json", self.events.log())
     }
 
     /// The session for one file of a batch. If the result is the same on every device (`is_exact`), the CPU may process

@@ -94,9 +94,12 @@ fn file_id(path: &Path) -> Option<FileId> {
 fn ignores_case(folder: &Path, id: &FileId) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };
-    let flip = |letter: char| match letter.is_ascii_lowercase() {
-        true => letter.to_ascii_uppercase(),
-        false => letter.to_ascii_lowercase(),
+    let flip = |letter: char| {
+        if letter.is_ascii_lowercase() {
+            letter.to_ascii_uppercase()
+        } else {
+            letter.to_ascii_lowercase()
+        }
     };
     let flipped: String = name.chars().map(flip).collect();
     flipped != name && file_id(&folder.with_file_name(flipped)).as_ref() == Some(id)
@@ -122,17 +125,13 @@ pub fn replaces(sink: &Sink, source: &Source) -> bool {
 }
 
 impl FileRoles {
-    /// The roles of a run with the log `log`.
-    pub fn with_log(log: Option<&Sink>) -> Self {
+    /// The roles of a run whose log is `log`, which is named as `role`.
+    pub fn with_log(role: &'static str, log: Option<&Sink>) -> Self {
         let mut roles = Self::default();
         roles.log = log.and_then(|log| roles.key_of(log));
-        if let Some(key) = roles.log {
-            let writes = Some(roles.number("--log-json"));
-            roles.known.insert(key, Role { writes, ..Role::default() });
-        }
-        if let Some(path) = log.and_then(Sink::path) {
-            // There are no other files yet.
-            let _ = roles.enters_store(path, "--log-json");
+        // There are no other files yet.
+        if let Some(Err(error)) = log.map(|log| roles.writes(role, log)) {
+            log::debug!("{error}");
         }
         roles
     }
@@ -149,7 +148,7 @@ impl FileRoles {
         self.reads_file(role, path)?;
         let is_image =
             || has_image_name(source) && fs::metadata(path).is_ok_and(|found| found.is_file());
-        if is_zarr(path) || is_image() {
+        if is_image() || is_zarr(path) {
             return Ok(());
         }
         // A volume may consist of several files. Errors are reported when it is read.
@@ -242,9 +241,10 @@ impl FileRoles {
         [role, other]: [&'static str; 2],
     ) -> Error {
         self.has_log_conflict |= self.log == Some(key);
-        Error::usage(match role == other {
-            true => format!("{name} is named for two outputs; they must differ"),
-            false => format!("{name} is named as {other} and as {role}; they must differ"),
+        Error::usage(if role == other {
+            format!("{name} is named for two outputs; they must differ")
+        } else {
+            format!("{name} is named as {other} and as {role}; they must differ")
         })
     }
 
@@ -281,9 +281,10 @@ impl FileRoles {
     /// The key of the file at `path`; `None` for a device, and where no folder of the path exists.
     fn find(&mut self, path: &Path) -> Option<Key> {
         if let Ok(found) = fs::metadata(path) {
-            return match is_device(&found) {
-                true => standard::descriptor(path).map(Key::Stream),
-                false => file_id(path).map(Key::Existing),
+            return if is_device(&found) {
+                standard::descriptor(path).map(Key::Stream)
+            } else {
+                file_id(path).map(Key::Existing)
             };
         }
         let path = link_target(path);
@@ -333,14 +334,14 @@ fn normal(path: &Path) -> PathBuf {
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use super::*;
 
     /// A folder with a file, a folder, and links to them; the names of the file, and names of a new file.
+    #[cfg(unix)]
     fn names() -> (tempfile::TempDir, Vec<PathBuf>, Vec<PathBuf>) {
+        use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("old"), b"old").unwrap();
@@ -357,6 +358,7 @@ mod tests {
         (folder, all.0, all.1)
     }
 
+    #[cfg(unix)]
     #[test]
     fn every_name_of_a_file_is_found() {
         let (folder, old, new) = names();
@@ -376,17 +378,18 @@ mod tests {
                 roles.reads(INPUT, &source).unwrap();
                 roles.writes_result(OUTPUT, &other, Some(&source)).unwrap();
                 assert!(roles.reads("--intensity", &source).is_err());
-                let mut roles = FileRoles::with_log(Some(&one));
+                let mut roles = FileRoles::with_log("--log-json", Some(&one));
                 assert!(roles.writes(OUTPUT, &other).is_err() && roles.has_log_conflict);
             }
         }
         let others = ["sub/old", "sub/newer", "new", "OLD"].map(|name| folder.path().join(name));
-        let mut roles = FileRoles::with_log(None);
+        let mut roles = FileRoles::default();
         for path in others.into_iter().chain([old[0].clone(), new[0].clone()]) {
             roles.writes(OUTPUT, &Sink::File(path)).unwrap();
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn streams_are_known_by_their_descriptors() {
         let null = Sink::File("/dev/null".into());

@@ -123,13 +123,13 @@ fn refuse_other_shard(sink: &Sink, identity: &Identity) -> Result<()> {
     let Some(path) = sink.path().filter(|path| path.is_file()) else { return Ok(()) };
     let Ok(part) = PartReader::open(path, MAX_SUMMARY) else { return Ok(()) };
     let is_other = part.identity.shard != identity.shard && part.identity.hash() == identity.hash();
-    match is_other {
-        true => Err(Error::usage(format_args!(
+    if is_other {
+        return Err(Error::usage(format_args!(
             "{sink} is the part of shard {}: each shard needs a name of its own",
             part.identity.shard
-        ))),
-        false => Ok(()),
+        )));
     }
+    Ok(())
 }
 
 /// A lock on `folder`, with which parts get their names one after the other; `None` if the file system has none or

@@ -226,18 +226,21 @@ impl SharedOutput {
     /// replace the new folder by the old one. So a process first claims the new folder by renaming it.
     fn rename(&self, data: &Path) -> io::Result<()> {
         if !data.is_dir() {
-            return match self.no_clobber {
-                true => rename_new(data, &self.path),
-                false => fs::rename(data, &self.path),
+            return if self.no_clobber {
+                rename_new(data, &self.path)
+            } else {
+                fs::rename(data, &self.path)
             };
         }
         let claim = self.folder.join(format!("{CLAIM}{}", temporary_name()));
         fs::rename(data, &claim)?;
-        let renamed = match self.path.exists() {
-            _ if self.no_clobber => rename_new(&claim, &self.path),
+        let renamed = if self.no_clobber {
+            rename_new(&claim, &self.path)
+        } else if self.path.exists() {
             // The replaced folder is removed with `folder`.
-            true => swap(&claim, &self.path),
-            false => fs::rename(&claim, &self.path),
+            swap(&claim, &self.path)
+        } else {
+            fs::rename(&claim, &self.path)
         };
         if renamed.is_err() {
             // Another try can claim the data again.

@@ -54,13 +54,13 @@ pub fn refuse_stream(path: &Path) -> Result<()> {
         }
         Err(_) => true,
     };
-    match RESERVED.load(Ordering::Relaxed) && !is_file() {
-        true => Err(Error::usage(format_args!(
+    if RESERVED.load(Ordering::Relaxed) && !is_file() {
+        return Err(Error::usage(format_args!(
             "{}: jobs of gpuproc serve use files only, not pipes, devices and open files",
             path.display()
-        ))),
-        false => Ok(()),
+        )));
     }
+    Ok(())
 }
 
 /// Whether output was written that cannot be taken back.

@@ -224,10 +224,8 @@ impl Outputs {
 
     /// The error that `source` cannot be used because of its name. For the only input, it is wrong usage.
     pub fn unusable_name(&self, source: &Source, error: Error) -> Error {
-        match self.are_several && source.path().is_some() {
-            true => Error::bad_input(error.one_line()),
-            false => error,
-        }
+        let is_one_of_several = self.are_several && source.path().is_some();
+        if is_one_of_several { Error::bad_input(error.one_line()) } else { error }
     }
 
     /// Whether `error` concerns one of several inputs, so that the others are processed.

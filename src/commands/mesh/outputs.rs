@@ -97,7 +97,7 @@ pub(super) struct Names<'a> {
 impl<'a> Names<'a> {
     /// The names that are known from the start.
     pub(super) fn new(job: &'a MeshJob, session: &Session) -> Result<Self> {
-        let mut roles = FileRoles::with_log(session.events.log());
+        let mut roles = session.file_roles();
         job.declare_inputs(&mut roles)?;
         declare_outputs(job, &mut roles)?;
         Ok(Self { preview: job.preview.as_ref(), roles })

@@ -82,12 +82,12 @@ pub fn check_labels(sink: &Sink, dtype: Dtype) -> Result<()> {
 
 /// Refuses to store labels of type `dtype` as `stored` if that clamps them.
 fn check_stored_labels(sink: &Sink, stored: Dtype, dtype: Dtype) -> Result<()> {
-    match dtype.is_float() || holds(stored, dtype) {
-        true => Ok(()),
-        false => Err(Error::usage(format_args!(
-            "{sink}: {stored} cannot hold labels of type {dtype}; change the name, or write .nii or .nrrd"
-        ))),
+    if dtype.is_float() || holds(stored, dtype) {
+        return Ok(());
     }
+    Err(Error::usage(format_args!(
+        "{sink}: {stored} cannot hold labels of type {dtype}; change the name, or write .nii or .nrrd"
+    )))
 }
 
 /// A volume file to be written.

@@ -21,7 +21,7 @@ use crate::{
     data::{srgb, surface::Surface},
     io::{
         Output, Sink,
-        file_roles::{FileRoles, OUTPUT},
+        file_roles::OUTPUT,
         mesh::{
             ColoredSurface, MeshFormat,
             labels::{LabelPart, colour},
@@ -139,7 +139,7 @@ impl LabelWriter<'_, '_> {
         let LabelJob { job, session, transform, .. } = self.labels;
         let sinks: Vec<Sink> =
             order.iter().map(|&(label, _)| fill_field(&job.output, LABEL_FIELD, label)).collect();
-        let mut roles = FileRoles::with_log(session.events.log());
+        let mut roles = session.file_roles();
         job.declare_inputs(&mut roles)?;
         let picture = job.preview.as_ref().map(|preview| &preview.sink);
         sinks.iter().chain(picture).try_for_each(|sink| roles.writes(OUTPUT, sink))?;
