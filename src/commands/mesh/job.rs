@@ -163,7 +163,8 @@ impl MeshJob {
         let surface = (meshed, kernel, &self.coordinates, improved);
         let color_by = self.color_by.as_ref().map(|by| (by.palette.to_string(), by.range));
         let written = (self.format, self.ascii, self.view, self.live, &self.colors, color_by);
-        (surface, written)
+        let drawn = |preview: &Preview| (preview.render.size, preview.render.background);
+        (surface, written, self.preview.as_ref().map(drawn))
     }
 }
 

@@ -115,9 +115,9 @@ impl Work for Volumes<'_> {
 
     /// `None` also if the name of an output contains an isovalue that is still to be found.
     fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
-        let (Some(mut outputs), None) = (outputs::known_names(job), &job.preview) else {
-            return Ok(None);
-        };
+        let names = (outputs::known_names(job), outputs::known_pictures(job));
+        let (Some(mut outputs), Some(pictures)) = names else { return Ok(None) };
+        outputs.extend(pictures);
         let side = job.steps.side_files(&job.volume, 3)?;
         outputs.extend(side.writes.into_iter().map(|(_, sink)| sink));
         let inputs = job.inputs().chain(side.reads.iter().map(|(_, source)| source));

@@ -24,6 +24,19 @@ pub(super) fn known_names(job: &MeshJob) -> Option<Vec<Sink>> {
     isovalues_by_output(job).map(|isovalues| known_name(job, isovalues[0])).collect()
 }
 
+/// The names of the pictures of a job; `None` if a name contains an isovalue that is still to be found.
+pub(super) fn known_pictures(job: &MeshJob) -> Option<Vec<Sink>> {
+    let Some(preview) = &job.preview else { return Some(Vec::new()) };
+    if preview.is_together || job.labels.is_some() {
+        return Some(vec![preview.sink.clone()]);
+    }
+    let name = |iso: &Iso| match *iso {
+        Iso::Value(iso) => Some(preview.name(iso)),
+        Iso::Auto(_) => (!has_field(&preview.sink, ISO_FIELD)).then(|| preview.sink.clone()),
+    };
+    job.isovalues.iter().map(name).collect()
+}
+
 /// The name of the output whose first isovalue is `iso`; `None` if it contains an isovalue that is still to be found.
 fn known_name(job: &MeshJob, iso: Iso) -> Option<Sink> {
     match iso {
