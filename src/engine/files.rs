@@ -180,7 +180,7 @@ impl Files<'_> {
     /// Reads, filters and writes one file.
     fn process(&self, job: &Job, session: &Session) -> Result<()> {
         if job.makes_folder {
-            job.sink.create_folder()?;
+            job.sink.want_folder();
         }
         match &job.volume {
             _ if job.compares => compare::process(job, &self.settings, session)?,

@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod file_roles;
+pub mod folders;
 pub mod identity;
 pub mod image;
 pub mod losses;

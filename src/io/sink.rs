@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    standard,
+    folders, standard,
     unfinished::{UnfinishedFile, already_exists, link_target, parent_folder},
 };
 use crate::util::error::{Error, Result};
@@ -86,14 +86,11 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Creates the folder of the output if it does not exist.
-    ///
-    /// # Errors
-    /// If it cannot be created.
-    pub fn create_folder(&self) -> Result<()> {
-        let Self::File(path) = self else { return Ok(()) };
-        let folder = parent_folder(path);
-        fs::create_dir_all(link_target(folder)).map_err(|error| Error::io("create", folder, error))
+    /// Lets the output create its folder, with those above it.
+    pub fn want_folder(&self) {
+        if let Self::File(path) = self {
+            folders::want(&link_target(parent_folder(path)));
+        }
     }
 
     /// Whether bytes are written directly, without a file to rename at the end: to standard output, a pipe or a device.
@@ -189,7 +186,8 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     if path.is_symlink() {
         return Err(io::Error::other("too many symbolic links in a row"));
     }
-    let folder = parent_folder(&path);
+    let folder = &link_target(parent_folder(&path));
+    folders::create_wanted(folder)?;
     if matches!(folder.try_exists(), Ok(false)) {
         let message = format!("the folder {} does not exist", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, message));

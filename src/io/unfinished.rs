@@ -148,6 +148,7 @@ impl UnfinishedFolder {
     /// Those of the operating system.
     pub fn create(target: &Path) -> io::Result<Self> {
         let (parent, prefix) = (parent_folder(target), prefix_for(target));
+        super::folders::create_wanted(&link_target(parent))?;
         clean_up(target);
         loop {
             let mut unfinished = unfinished();

@@ -285,6 +285,47 @@ fn spreadsheets_run_no_file_names() {
     }
 }
 
+/// A run that fails before it writes leaves no folder, and its wish for one does not outlive it.
+#[test]
+fn failed_runs_leave_no_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("bad.png"), "text").unwrap();
+    fs::write(path.join("bad.nrrd"), "NRRD0004\ntype: uint8\n").unwrap();
+    fs::write(path.join("bad.txt"), "1 x").unwrap();
+    write_image(&path.join("a.pgm"), 1);
+    let before = fs::read_dir(path).unwrap().count();
+    for line in [
+        "blur bad.png -o new/ -s 1",
+        "blur bad.png bad.png --out-dir new/deep -s 1",
+        "blur bad.png -o new/{stem}.tif -s 1",
+        "blur bad.nrrd -o new/ -s 1",
+        "label bad.png -o new/ --table tables/",
+        "mesh bad.nrrd -o new/ --iso 9",
+        "histogram bad.png -o new/",
+        "scan bad.txt -o new/",
+        "sort bad.txt -o new/",
+    ] {
+        let (code, message) = run(path, line);
+        assert!(code != 0, "{line}");
+        assert_eq!(fs::read_dir(path).unwrap().count(), before, "{line}: {message}");
+    }
+    let jobs =
+        ["blur bad.png -o new/ -s 1", "blur a.pgm new/a.png -s 1", "blur a.pgm -o new/ -s 1"];
+    let jobs = jobs.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        format!("{}\n", json!({ "arguments": words }))
+    });
+    let mut command = gpuproc();
+    command.current_dir(path).args(["serve", "--device", "cpu"]).write_stdin(jobs.concat());
+    let output = command.assert().success().get_output().stdout.clone();
+    let answers = String::from_utf8(output).unwrap();
+    let answers = answers.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let codes: Vec<u64> = answers.map(|answer| answer["code"].as_u64().unwrap()).collect();
+    assert_eq!(codes, [4, 7, 0]);
+    assert!(path.join("new/a.pgm").is_file());
+}
+
 /// The log of a run with a done, a failed and a skipped file: all fields with their values, except times.
 #[test]
 fn the_log_counts_files_and_bytes() {

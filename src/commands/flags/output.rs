@@ -245,16 +245,13 @@ impl Outputs {
 }
 
 impl PlannedOutput {
-    /// The planned output, after its folder has been created if need be; standard output where none is planned.
-    ///
-    /// # Errors
-    /// When the folder cannot be created.
-    pub fn or_stdout(planned: Option<Self>) -> Result<Sink> {
-        let Some(Self { sink, makes_folder, .. }) = planned else { return Ok(Sink::Stdout) };
+    /// The planned output, which may create its folder; standard output where none is planned.
+    pub fn or_stdout(planned: Option<Self>) -> Sink {
+        let Some(Self { sink, makes_folder, .. }) = planned else { return Sink::Stdout };
         if makes_folder {
-            sink.create_folder()?;
+            sink.want_folder();
         }
-        Ok(sink)
+        sink
     }
 }
 

@@ -40,7 +40,7 @@ pub fn write_each(
         // Inputs that failed have no outcome.
         let input = inputs.find(|input| outcome.inputs[..] == [input.to_string()]);
         let output = outputs.sink(&input.expect("every outcome has an input"))?;
-        output.create_folder()?;
+        output.want_folder();
         let mut alone = Outcomes::new(u64::MAX);
         alone.push(&outcome)?;
         write(&alone, &output, outputs.format, view, session)?;

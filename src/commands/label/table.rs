@@ -295,7 +295,7 @@ impl Observer for Table {
         drop(intensities);
         let (sink, makes_folder) = &self.sink;
         if *makes_folder {
-            sink.create_folder()?;
+            sink.want_folder();
         }
         let voxel = self.voxel()?;
         let mut output = sink.create(self.no_clobber)?;

@@ -133,7 +133,7 @@ impl Work for Volumes<'_> {
     /// Creates the folder of the output and meshes the volume.
     fn run(&self, job: &MeshJob) -> Result<()> {
         if job.creates_folder {
-            job.output.create_folder()?;
+            job.output.want_folder();
         }
         mesh_volume(job.clone(), self.session)
     }

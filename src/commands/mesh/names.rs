@@ -64,8 +64,11 @@ pub(super) fn scratch_folder(sink: &Sink) -> PathBuf {
         Sink::Stdout => None,
     };
     match folder {
-        Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
-        Some(folder) if !folder.starts_with("/dev") => folder.to_owned(),
+        Some(folder) if !folder.starts_with("/dev") => {
+            // The output may create its folder later.
+            let found = folder.ancestors().find(|folder| folder.is_dir());
+            found.map_or_else(|| PathBuf::from("."), Path::to_owned)
+        }
         _ => temporary_folder(),
     }
 }

@@ -278,7 +278,7 @@ impl Args {
             let sink = planned.as_ref().map_or(&Sink::Stdout, |planned| &planned.sink);
             roles.writes_result(OUTPUT, sink, Some(&source))
         })?;
-        let (sink, axis) = (PlannedOutput::or_stdout(planned)?, self.axis);
+        let (sink, axis) = (PlannedOutput::or_stdout(planned), self.axis);
         if is_image {
             self.check_table()?;
             let format = ArrayFormat::for_output(&sink, ArrayFormat::Npy, None)?;

@@ -138,7 +138,7 @@ impl Args {
                 roles.writes_result("--payload-output", sink, self.payload.as_ref())
             })
         })?;
-        let results = PlannedOutput::or_stdout(planned)?;
+        let results = PlannedOutput::or_stdout(planned);
         let format = ArrayFormat::for_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
             ArrayOutput::new(sink.clone(), ArrayFormat::for_output(sink, format, self.format)?)
