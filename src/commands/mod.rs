@@ -11,7 +11,9 @@
 //!    [`flags::choice_parser`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`](crate::engine::hints) adds the flag to change. Memory is divided only in
 //!    [`plan`](crate::engine::plan).
-//! 5. Many files are processed by [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
+//! 5. `run` states its files to [`Session::check_files`] before it reads or writes any, so that two names of one file are
+//!    found.
+//! 6. Many files are processed by [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
 //!    moved to [`Sources`](crate::io::Sources). The job of each input is created from the flags when it runs.
 
 mod estimate;

@@ -250,8 +250,8 @@ fn append(file: &mut File, lines: &str) {
 fn is_named_twice(log: &Sink) -> bool {
     let words = program::words();
     let is_value = |number: usize| number > 0 && words[number - 1] == "--log-json";
-    let others = words.iter().enumerate().filter(|(number, _)| !is_value(*number));
-    others.into_iter().any(|(_, word)| {
+    let mut others = words.iter().enumerate().filter(|(number, _)| !is_value(*number));
+    others.any(|(_, word)| {
         let text = word.to_string_lossy();
         let value = text.split_once('=').map(|(_, value)| OsString::from(value));
         let is_log = text.starts_with("--log-json=");

@@ -260,7 +260,7 @@ fn flags_of(command: &str) -> BTreeSet<String> {
     parser.build();
     let command = parser.find_subcommand(command).unwrap();
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    shown.filter_map(|arg| arg.get_long()).map(str::to_owned).collect()
+    shown.filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
 }
 
 fn write_inputs(folder: &Path) {

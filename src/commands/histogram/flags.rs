@@ -127,15 +127,16 @@ impl Args {
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
         self.check_plots(&outputs, picture, session)?;
-        let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
-        let files = adjusted.chain(outputs.sinks(&inputs)).chain(picture.then_some(Sink::Stdout));
         let (steps, layout) = (&self.settings.steps, self.volume.layout());
         session.check_files(|roles| {
             self.list.declare(roles)?;
             let mask = self.settings.selection.mask.as_ref();
             mask.map_or(Ok(()), |mask| roles.reads("--mask", mask))?;
             inputs.iter().try_for_each(|input| roles.reads(INPUT, &input))?;
-            files.into_iter().try_for_each(|sink| roles.writes(OUTPUT, &sink))?;
+            let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
+            let shown = picture.then_some(Sink::Stdout);
+            let mut written = adjusted.chain(outputs.sinks(&inputs)).chain(shown);
+            written.try_for_each(|sink| roles.writes(OUTPUT, &sink))?;
             inputs.iter().try_for_each(|input| {
                 let axes = if is_volume(&input, &layout) { 3 } else { 2 };
                 steps.side_files(&input, axes)?.declare(roles)
