@@ -40,12 +40,13 @@ const WITHOUT_EFFECT: [&str; 23] = [
 type Case<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str);
 
 /// Cases of all flags that say how volumes are read.
-const READING: [Case<'_>; 10] = [
+const READING: [Case<'_>; 11] = [
     ("dims", "d.raw", "", "", "--dims 8x4x2"),
     ("dtype", "d.raw", "", "--dims 4x4x2 --dtype u16", "--dims 4x4x2 --dtype i16"),
     ("endian", "d.raw", "", "--dims 4x4x2 --dtype u16", "--dims 4x4x2 --dtype u16 --endian big"),
     ("header-bytes", "d.raw", "", "", "--dims 4x4x3 --header-bytes 16"),
     ("volume", "times.nrrd", "", "--volume 1", "--volume 2"),
+    ("pages", "pages.tif", "", "", "--pages"),
     ("stack", "pages.tif", "", "", "--stack"),
     ("series", "mixed", "", "--series 1", "--series 3"),
     ("channel", "tc.zarr", "", "--time 1 --channel 1", "--time 1 --channel 2"),
@@ -372,7 +373,11 @@ fn lines(command: &str, own: &str, cases: &[Case<'_>]) -> Vec<(String, String, S
 /// The cases of [`READING`] with outputs of this extension.
 fn reading(extension: &'static str) -> Vec<Case<'static>> {
     let with = |&(flag, input, _, before, after): &Case<'static>| {
-        let extension = if flag == "stack" && extension == "nrrd" { "tif" } else { extension };
+        let extension = if matches!(flag, "pages" | "stack") && extension == "nrrd" {
+            "tif"
+        } else {
+            extension
+        };
         (flag, input, extension, before, after)
     };
     READING.iter().map(with).collect()
@@ -409,7 +414,9 @@ fn histograms_know_all_flags() {
 #[test]
 fn meshes_know_all_flags() {
     assert_all_known("mesh", &[names(&READING), names(&MESH)].concat());
-    let mut all = lines("mesh", "--iso 50", &reading("ply"));
+    // A mesh is made of volumes only.
+    let volumes: Vec<_> = reading("ply").into_iter().filter(|case| case.0 != "pages").collect();
+    let mut all = lines("mesh", "--iso 50", &volumes);
     all.extend(lines("mesh", "", &MESH));
     assert_flags_count(&all);
 }

@@ -7,21 +7,17 @@ use clap::Args;
 use super::{
     FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
     SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, is_volume_name,
-    refuse_terminal, with_pages_hint,
+    labels::check_labels, refuse_terminal, with_pages_hint,
 };
 use crate::{
-    data::{
-        dtype::Dtype,
-        grid::{GridType, Shape},
-        volume::Dims,
-    },
+    data::volume::Dims,
     engine::{self, Job, Settings, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
         file_roles::{FileRoles, INPUT, replaces},
         image::{Encoding, ImageFormat, PageKind, PageRange, has_jpeg_name, page_kind},
         volume::{
-            self, Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
+            Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
     },
     kernels::filter::Filter,
@@ -338,24 +334,6 @@ impl FilterArgs {
             (false, None, _) => Some(ImageFormat::for_output(sink)?),
             (false, format, _) => format,
         })
-    }
-}
-
-/// Refuses an output whose name shows that it cannot hold the labels that `filter` makes.
-fn check_labels(
-    filter: &dyn Filter,
-    sink: &Sink,
-    format: Option<ImageFormat>,
-    is_volume: bool,
-) -> Result<()> {
-    // The size of a typical input, whose type does not matter.
-    let shape = Shape { dims: [64, 64, if is_volume { 64 } else { 1 }], channels: 1 };
-    let result = filter.output(GridType { shape, dtype: Dtype::U8 });
-    let (true, Ok(GridType { dtype, .. })) = (filter.makes_labels(), result) else { return Ok(()) };
-    match (format, is_volume && !is_zarr_path(sink)) {
-        (Some(format), _) => format.check_labels(sink, dtype),
-        (None, true) => volume::check_labels(sink, dtype),
-        (None, false) => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@ mod batch;
 mod choice;
 mod filter;
 mod image;
+mod labels;
 mod output;
 mod pictures;
 mod steps;
