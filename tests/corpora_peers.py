@@ -93,7 +93,7 @@ def dicom_pixels(path):
     return samples.reshape(-1, *samples.shape[-2:]), tolerance
 
 
-def same_world(placed, path, peer):
+def distance_in_world(placed, peer):
     """The largest distance in mm between the eight corners of the grids of both readers, in LPS."""
     own, other = sitk.ReadImage(str(placed)), peer
     if own.GetSize() != other.GetSize() or other.GetDimension() != 3:
@@ -129,7 +129,7 @@ def check_dicom(path):
         return True
     data = pydicom.dcmread(path, force=True, stop_before_pixels=True)
     if "ImagePositionPatient" in data and peer.GetSize()[2:] == (len(found),):
-        distance = same_world(output, path, peer)
+        distance = distance_in_world(output, peer)
         if distance is not None and distance > 1e-2:
             return f"lies {distance:g} mm beside"
     return True

@@ -19,7 +19,7 @@ pub enum Compression {
     Rle,
     /// 8-bit sequential JPEG.
     Jpeg,
-    /// Sequential JPEG of 8 or 12 bits.
+    /// JPEG of 8 or 12 bits.
     JpegOf12Bits,
     /// Lossless JPEG (T.81, process 14).
     JpegLossless,
@@ -53,7 +53,8 @@ impl Syntax {
             ".1.99" => return Ok(Self { deflated: true, ..Self::PLAIN }),
             ".5" => return compressed(Compression::Rle),
             ".4.50" => return compressed(Compression::Jpeg),
-            ".4.51" => return compressed(Compression::JpegOf12Bits),
+            // Progressive JPEG is retired.
+            ".4.51" | ".4.53" | ".4.55" => return compressed(Compression::JpegOf12Bits),
             ".4.57" | ".4.70" => return compressed(Compression::JpegLossless),
             #[cfg(feature = "jpeg2000")]
             ".4.90" | ".4.91" => return compressed(Compression::Jpeg2000),
