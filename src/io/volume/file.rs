@@ -479,7 +479,7 @@ fn wrong_volume(
         None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
             .with_hint(match noun {
                 "volumes" if source.path().is_some_and(has_planes) => Hint::VolumeOrPages,
-                noun if has_channels => Hint::ZarrVolume(noun),
+                noun if has_channels && noun != "volumes" => Hint::ZarrVolume(noun),
                 _ => Hint::VolumeNumber,
             }),
     }
