@@ -80,7 +80,7 @@ fn nrrd_is_read_in_every_type_order_and_encoding() {
     let folder = folder.path();
     for (name, code) in NRRD_TYPES {
         for is_big in [false, true] {
-            for encoding in ["raw", "GZ", "gzip", "bz2", "bzip2", "ascii", "Text", "txt"] {
+            for encoding in ["raw", "GZ", "gzip", "bz2", "bzip2", "hex", "ascii", "Text", "txt"] {
                 for is_detached in [false, true] {
                     let all = values(code, 24);
                     let binary =
@@ -92,6 +92,12 @@ fn nrrd_is_read_in_every_type_order_and_encoding() {
                         "raw" => binary(),
                         "GZ" | "gzip" => gzip(&binary()),
                         "bz2" | "bzip2" => bzip2(&binary()),
+                        "hex" => {
+                            let digits = binary().into_iter().enumerate().map(|(i, byte)| {
+                                format!("{byte:02x}{}", if i % 5 == 4 { "\n" } else { "" })
+                            });
+                            digits.collect::<String>().into_bytes()
+                        }
                         _ => text().into_bytes(),
                     };
                     // The byte order is needed only where it matters.

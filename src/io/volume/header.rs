@@ -228,6 +228,8 @@ pub enum Encoding {
     Bzip2,
     /// Decimal numbers separated by blanks.
     Text,
+    /// Two hexadecimal digits for each byte, and blanks.
+    Hex,
 }
 
 impl Description {

@@ -271,6 +271,11 @@ fn decoder(input: ByteStream, skip: Skip, encoding: Encoding) -> io::Result<Byte
     }
     let mut input: ByteStream = match encoding {
         Encoding::Raw | Encoding::Text => input,
+        Encoding::Hex => {
+            // As in teem, the bytes to skip are those of the text.
+            skip_bytes(&mut input, skip.bytes.unwrap_or(0))?;
+            return Ok(Box::new(HexBytes { input: BufReader::new(input), high: None }));
+        }
         Encoding::Gzip => Packing::Gzip.unpack(input),
         Encoding::Zlib => Box::new(ZlibDecoder::new(input)),
         Encoding::Bzip2 => Packing::Bzip2.unpack(input),
@@ -338,6 +343,44 @@ impl Read for DataFiles {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))
             })?);
         }
+    }
+}
+
+/// The bytes of a text of hexadecimal digits and blanks.
+struct HexBytes {
+    input: BufReader<ByteStream>,
+    /// The first digit of a byte.
+    high: Option<u8>,
+}
+
+impl Read for HexBytes {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (mut used, held) = (0, self.input.fill_buf()?);
+            if held.is_empty() {
+                break;
+            }
+            for &byte in held {
+                used += 1;
+                if byte.is_ascii_whitespace() {
+                    continue;
+                }
+                let digit = char::from(byte).to_digit(16).ok_or(io::ErrorKind::InvalidData)? as u8;
+                match self.high.take() {
+                    None => self.high = Some(digit),
+                    Some(high) => {
+                        bytes[done] = high << 4 | digit;
+                        done += 1;
+                    }
+                }
+                if done == bytes.len() {
+                    break;
+                }
+            }
+            self.input.consume(used);
+        }
+        Ok(done)
     }
 }
 

@@ -174,6 +174,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
         "gz" | "gzip" => Encoding::Gzip,
         "bz2" | "bzip2" => Encoding::Bzip2,
         "ascii" | "text" | "txt" => Encoding::Text,
+        "hex" => Encoding::Hex,
         other => return Err(format!("encoding `{}` is not supported", excerpt(other)).into()),
     };
     header.endian = match fields.get(&["endian"]).map(str::to_lowercase).as_deref() {
@@ -184,7 +185,7 @@ fn parse(reader: &mut HeaderReader<'_>) -> Result<Description, BoxError> {
     };
     // From -1 on, samples are counted from the end: -3 means that two bytes follow them.
     let byte_skip = fields.count("byteskip")?;
-    if byte_skip < 0 && header.encoding == Encoding::Text {
+    if byte_skip < 0 && matches!(header.encoding, Encoding::Text | Encoding::Hex) {
         return Err("byte skip: samples that are text cannot be counted from the end".into());
     }
     header.skip = Skip {
