@@ -1,9 +1,6 @@
 //! Metadata that agree with the pixels: what describes other pixels is changed or left out.
 
-use super::{
-    tiff::{density::density_to_write, exif},
-    xmp,
-};
+use super::{tiff::exif, xmp};
 use crate::data::image::{Metadata, Orientation};
 
 /// Adapts metadata to an image of `size` that is written with `channels` channels: leaves out what describes other
@@ -21,9 +18,8 @@ pub fn adapt(metadata: &mut Metadata, size: [usize; 2], channels: usize) {
     }
 }
 
-/// Adapts metadata to pixels that were turned upright from `orientation`, before the density is turned along.
+/// Adapts EXIF and XMP to pixels that were turned upright from `orientation`.
 pub fn turn(metadata: &mut Metadata, orientation: Orientation) {
-    metadata.density = density_to_write(metadata);
     if orientation.is_transposed()
         && let Some(exif) = &mut metadata.exif
     {

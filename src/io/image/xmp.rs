@@ -147,7 +147,11 @@ fn changed_attributes<'a>(
             None => changed(resolver.resolve_attribute(attribute.key), change),
         };
         match result {
-            Change::Keep => changed_tag.push_attribute(attribute),
+            Change::Keep => {
+                // The writer puts double quotes around values.
+                let value = attribute.value.replace('"', "&quot;").into();
+                changed_tag.push_attribute(Attribute { key: attribute.key, value });
+            }
             Change::Remove => is_changed = true,
             Change::Set(value) => {
                 is_changed |= attribute.value != value;

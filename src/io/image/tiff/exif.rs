@@ -32,6 +32,7 @@ const POINTERS: [u16; 3] = [34665, 34853, 40965];
 const PIXEL_DIMENSIONS: [u16; 2] = [40962, 40963];
 /// Tags of offset and length of the thumbnail, in the second directory.
 const THUMBNAIL: [u16; 2] = [513, 514];
+
 /// The type of a tag in [`IMAGE_TAGS`]. Some readers fail at other types.
 fn kind_of(tag: u16) -> u16 {
     match tag {
