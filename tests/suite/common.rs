@@ -95,6 +95,12 @@ pub fn adapter() -> Option<&'static Adapter> {
     adapter
 }
 
+/// Waits for other tests that hold about 1 GB, so that only one of them runs at a time.
+pub fn wait_for_memory() -> std::sync::MutexGuard<'static, ()> {
+    static RUNNING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// The values of `--device` to test: the CPU, and the GPU if there is one.
 pub fn device_names() -> &'static [&'static str] {
     if subjects().is_empty() { &["cpu"] } else { &["cpu", "gpu"] }

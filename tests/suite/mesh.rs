@@ -8,7 +8,7 @@ use gpuproc::{
 
 use crate::{
     asserts::assert_near,
-    common::{Noise, assert_twins},
+    common::{Noise, assert_twins, wait_for_memory},
     mesh_reference::{
         assert_matches_reference, assert_same_surface, byte_noise, gyroid_volume, is_closed, noise,
         volume,
@@ -80,6 +80,7 @@ fn volumes_of_every_size_match_the_reference() {
 
 #[test]
 fn slices_larger_than_a_binding_are_identical_on_all_devices() {
+    let _turn = wait_for_memory();
     // The small device binds 1 MiB. One slice is more, and is meshed in bands of rows.
     let dims = [1030, 1100, 3];
     let Grid { mut samples, .. } = gyroid_volume([dims[0], dims[1], 1]);

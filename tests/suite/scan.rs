@@ -8,7 +8,7 @@ use gpuproc::{
 
 use crate::{
     asserts::assert_near,
-    common::{Noise, assert_twins},
+    common::{Noise, assert_twins, wait_for_memory},
 };
 
 pub const LENGTHS: &[usize] =
@@ -118,6 +118,7 @@ fn u32_sums_equal_the_serial_scan_at_every_length() {
 
 #[test]
 fn sums_carry_over_block_boundaries() {
+    let _turn = wait_for_memory();
     let input: Vec<u32> = noise(2 * BLOCK + 3, 5);
     let scan = Scan::new(Op::Sum, false);
     assert_scan(&scan, &input, &serial_scan(&input, false, 0, u32::wrapping_add));
