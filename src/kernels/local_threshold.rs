@@ -158,7 +158,9 @@ impl Filter for LocalThreshold {
             }
             _ => 0,
         };
-        2 * size + sums.max(squares)
+        // The pixels, and what is made of their luminance.
+        let channels = input.shape.channels.max(1) as u64;
+        (channels * size + size + sums.max(squares)).div_ceil(channels)
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

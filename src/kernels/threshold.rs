@@ -201,8 +201,9 @@ impl Filter for Classify {
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
-        // The input and the mask, or the mask, its encoding and their buffers.
-        (input.dtype.size() as u64 + 1).max(3)
+        // The pixels, their luminance, and the mask.
+        let channels = input.shape.channels.max(1);
+        (channels * input.dtype.size() + 2).div_ceil(channels) as u64
     }
 
     fn prepared(
