@@ -4,15 +4,12 @@
 use std::{fs, path::Path};
 
 /// Lines that are allowed: their size is bounded, or memory was reserved before.
-const ALLOWED: [&str; 6] = [
-    // `Forest::reserve` fails with an error.
-    "self.reserve(other.len())?;",
-    "forest.reserve(own.len())?;",
+const ALLOWED: [&str; 4] = [
     // Reserved together with the forest, and room for the next label.
     "numbers.resize(own.end, NONE);",
     "regions.resize(index + 1, Region::EMPTY);",
-    // The levels of 16 bits.
-    "self.counts.resize(BINS, 0);",
+    // Bins of a histogram, at most one for each number of 16 bits.
+    "self.counts.resize(",
     // At most as many words as a workgroup has.
     "&vec![0u32; carry_len]",
 ];
@@ -54,6 +51,8 @@ fn infallible(code: &str) -> Vec<String> {
             add(at);
         }
     }
+    // A `reserve` that returns an error is not that of `Vec`.
+    found.retain(|line| !(line.contains(".reserve(") && line.contains(")?")));
     found.retain(|line| !ALLOWED.iter().any(|allowed| line.contains(allowed)));
     found
 }

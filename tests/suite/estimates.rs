@@ -14,7 +14,7 @@ const FILTERS: [(&str, &[&str]); 12] = [
     ("blur --method box --radius 3", &TYPES),
     ("blur --linear", &["uint8", "uint16"]),
     ("median", &TYPES),
-    ("median --radius 9", &["uint8"]),
+    ("median --radius 9", &["uint8", "uint16"]),
     ("morph --op open --radius 2", &TYPES),
     ("threshold --value 9", &TYPES),
     ("threshold --local sauvola", &TYPES),

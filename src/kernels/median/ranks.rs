@@ -22,7 +22,8 @@ fn part_dims(shape: Shape, window: &Window) -> [usize; 3] {
 /// Bytes in memory while [`run`] computes parts of a grid with samples of `size` bytes.
 pub fn working_bytes(shape: Shape, window: &Window, size: usize) -> usize {
     let dims = part_dims(shape, window);
-    let padded: usize = (0..3).map(|axis| dims[axis] + 2 * window.radius[axis]).product();
+    let side = |axis: usize| dims[axis].min(shape.dims[axis]) + 2 * window.radius[axis];
+    let padded: usize = (0..3).map(side).product();
     // Samples, their order, ranks and histogram.
     let parts = if shape.dims[2] == 1 {
         shape.dims[1].div_ceil(dims[1])
