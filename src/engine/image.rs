@@ -43,11 +43,15 @@ use crate::{
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let Session { device, timings, .. } = session;
     let filter = &*job.filter;
-    if !takes_smaller_copy(job, settings) && process_in_blocks(job, settings, session)? {
-        return Ok(());
+    let mut copies = job.copies(&settings.encoding);
+    if !takes_smaller_copy(job, settings) {
+        match process_in_blocks(job, settings, session)? {
+            Road::Blocks => return Ok(()),
+            Road::Whole => copies = WHOLE_COPIES,
+            Road::Unknown => {}
+        }
     }
-    let file =
-        ImageFile::read(&job.source, session.limits(job.copies(&settings.encoding)), timings)?;
+    let file = ImageFile::read(&job.source, session.limits(copies), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
     let target = session.image_target(&job.sink, format, settings.encoding);
     // A GPU decodes the coefficients of a JPEG, which are smaller than its pixels. For the CPU, pixels are decoded
@@ -218,10 +222,26 @@ fn failed(filter: &dyn Filter, source: &Source, error: Error) -> Error {
     error.context(format_args!("cannot {} {source}", filter.name()))
 }
 
-/// Filters a file in blocks of rows if it is large or does not fit into memory. Returns whether it did.
-fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
-    let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
-    let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
+/// Copies of an image in memory while it is read as a whole, if its size is known before: the samples, and the file or a
+/// table of the decoder.
+const WHOLE_COPIES: u64 = 2;
+
+/// How an image is filtered.
+enum Road {
+    /// It was filtered in blocks of rows.
+    Blocks,
+    /// As a whole, which fits into memory.
+    Whole,
+    /// As a whole, if decoding it shows that it fits into memory.
+    Unknown,
+}
+
+/// Filters a file in blocks of rows if it is large or does not fit into memory.
+fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Result<Road> {
+    let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else {
+        return Ok(Road::Unknown);
+    };
+    let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(Road::Unknown) };
     let header = rows.header().clone();
     let Image { width, height, channels, ref samples, .. } = header.first.image;
     session.limits(1).check(&[width, height]).map_err(|error| error.context(&job.source))?;
@@ -231,13 +251,14 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let output = filter.output(input)?;
     let cost = FilterCost::new(filter, [input, output], 1, (header.reader_bytes, 1));
     let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
-    let stored = file.max(cost.bytes()).saturating_mul(job.copies(&settings.encoding));
-    let needed = stored.max(cost.whole());
+    let read = file.max(input.bytes()).saturating_mul(WHOLE_COPIES);
+    let written = output.bytes().saturating_mul(job.copies(&settings.encoding));
+    let needed = read.max(written).max(cost.whole());
     let fits = needed <= session.max_memory;
     let obstacle = obstacle(job, settings, &header, output);
     if fits && (obstacle.is_some() || !cost.is_faster_in_blocks()) {
         log::debug!("{}: as a whole, in about {needed} bytes", job.source);
-        return Ok(false);
+        return Ok(Road::Whole);
     }
     let block = match obstacle {
         Some(remedy) => {
@@ -255,7 +276,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let losses = &header.first.losses;
     losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
     write_blocks(job, settings, session, rows, block)?;
-    Ok(true)
+    Ok(Road::Blocks)
 }
 
 /// Filters and writes an image in blocks of `block` rows.
