@@ -224,6 +224,11 @@ impl FilterArgs {
         session: &Session,
     ) -> Result<(Sources, Jobs, Settings)> {
         let (mut sources, outputs) = self.files(session)?;
+        // Another run of this command has the same inputs.
+        if !steps.leaves_side_files {
+            self.list.declare(roles)?;
+            sources.iter().try_for_each(|source| roles.reads(INPUT, &source))?;
+        }
         let settings = Settings {
             encoding: Encoding {
                 quality: self.quality,
@@ -344,14 +349,9 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// Adds the files of all jobs to `roles`.
+    /// Adds the outputs of all jobs to `roles`, and their side files.
     fn declare(&self, sources: &Sources, (roles, is_one): (&mut FileRoles, bool)) -> Result<()> {
         let args = &self.args;
-        // Another run of this command has the same inputs.
-        if !self.steps.leaves_side_files {
-            args.list.declare(roles)?;
-            sources.iter().try_for_each(|source| roles.reads(INPUT, &source))?;
-        }
         let extension = |source: &Source| Ok(args.extension(source));
         self.outputs.declare(sources, extension, (roles, is_one))?;
         let layout = args.volume.layout();
