@@ -51,7 +51,7 @@ fn levels_are_no_pages() {
     let folder = folder.path();
     for (name, pages, others) in pyramids() {
         write(folder, &pages);
-        let info = &info_json(folder, "info in.tif --json")[0];
+        let info = &info_json(folder, "in.tif")[0];
         assert_eq!(info["size"], serde_json::json!([160, 128]), "{name}");
         assert_eq!(info["pages"], 1, "{name}");
         let text = info["metadata"].to_string();
@@ -60,11 +60,11 @@ fn levels_are_no_pages() {
         for output in ["o.png", "o.tif", "o.gif", "o.jpg"] {
             let line = format!("blur in.tif {output} --sigma 1");
             outcome(folder, &line).success().stderr("");
-            assert_eq!(info_json(folder, &format!("info {output} --json"))[0]["size"][0], 160);
+            assert_eq!(info_json(folder, output)[0]["size"][0], 160);
         }
         let blurred = load_image(folder.join("o.png"));
         assert!(as_f64(&blurred.samples).iter().all(|&value| value == 10.0), "{name}");
-        assert_eq!(info_json(folder, "info o.tif --json")[0]["pages"], 1, "{name}");
+        assert_eq!(info_json(folder, "o.tif")[0]["pages"], 1, "{name}");
     }
 }
 
@@ -120,12 +120,12 @@ fn other_pages_stay_pages() {
     ] {
         let pages: Vec<_> = sizes.iter().map(|&size| TiffPage::flat(size, 7)).collect();
         write(folder, &pages);
-        assert_eq!(info_json(folder, "info in.tif --json")[0]["pages"], sizes.len(), "{sizes:?}");
+        assert_eq!(info_json(folder, "in.tif")[0]["pages"], sizes.len(), "{sizes:?}");
     }
     let mut noise = Noise(3);
     let rgb = TiffPage::grey([80, 60], 8, noise.bytes(80 * 60 * 3)).shorts(277, [3]);
     write(folder, &[TiffPage::flat([160, 120], 7), rgb.shorts(258, [8; 3]).shorts(262, [2])]);
-    assert_eq!(info_json(folder, "info in.tif --json")[0]["pages"], 2);
+    assert_eq!(info_json(folder, "in.tif")[0]["pages"], 2);
 }
 
 /// Frames of an animation have one size: of other pages, the first is written, as to formats of one page.
@@ -147,6 +147,6 @@ fn unequal_pages_become_no_animation() {
             assert_eq!([image.width, image.height], [14, 10], "{output}");
         }
         outcome(folder, "blur in.tif o.tif --sigma 0").success().stderr("");
-        assert_eq!(info_json(folder, "info o.tif --json")[0]["pages"], 2);
+        assert_eq!(info_json(folder, "o.tif")[0]["pages"], 2);
     }
 }

@@ -53,15 +53,15 @@ fn commands_take_slices_as_a_volume() {
     let json = r#"{"shape": [3, 5, 4], "axes": "ZYX", "spacing": 2.5, "unit": "um"}"#;
     for description in [IMAGEJ, ome, json] {
         write(folder, "z.tif", &pages(3, description));
-        let info = &info_json(folder, "info z.tif --json")[0];
+        let info = &info_json(folder, "z.tif")[0];
         assert_eq!(info["kind"], "volume", "{description}");
         assert_eq!(info["size"], serde_json::json!([4, 5, 3]), "{description}");
         assert_eq!(info["spacing"], serde_json::json!([1.0, 1.0, 2.5]), "{description}");
         assert_eq!(info["unit"], "um", "{description}");
-        assert_eq!(info_json(folder, "info z.tif --json --pages")[0]["kind"], "image");
+        assert_eq!(info_json(folder, "z.tif --pages")[0]["kind"], "image");
         // A filter of a volume, whose result is such a volume again.
         outcome(folder, "blur z.tif b.tif --sigma 0,0,9 --edge wrap").success();
-        let info = &info_json(folder, "info b.tif --json")[0];
+        let info = &info_json(folder, "b.tif")[0];
         assert_eq!(info["size"], serde_json::json!([4, 5, 3]));
         assert_eq!(info["spacing"], serde_json::json!([1.0, 1.0, 2.5]));
         assert_eq!(volumes(&folder.join("b.tif")), [[1.0; 3]], "{description}");
@@ -73,7 +73,7 @@ fn commands_take_slices_as_a_volume() {
             outcome(folder, &format!("threshold z.tif t.{name} --otsu")).success();
             outcome(folder, &format!("label t.{name} -o l.{name}")).success();
         }
-        assert_eq!(info_json(folder, "info l.tif --json")[0]["size"], serde_json::json!([4, 5, 3]));
+        assert_eq!(info_json(folder, "l.tif")[0]["size"], serde_json::json!([4, 5, 3]));
         let read = |name: &str| gpuproc::read(folder.join(name)).unwrap();
         assert_eq!(read("l.tif").grid_samples(), read("l.npy").grid_samples());
         let count = outcome(folder, "histogram z.tif --bins 1 -o -").success();
@@ -130,7 +130,7 @@ fn channels_become_those_of_zarr() {
                PhysicalSizeZ=\"2.5\" PhysicalSizeX=\"1\" PhysicalSizeY=\"1\"/></Image></OME>";
     write(folder, "c.tif", &pages(12, ome));
     outcome(folder, "blur c.tif c.zarr --sigma 0").success();
-    let info = &info_json(folder, "info c.zarr --json")[0];
+    let info = &info_json(folder, "c.zarr")[0];
     assert_eq!(info["size"], serde_json::json!([4, 5, 3]));
     for volume in 0..4 {
         let read = |name: &str| {
@@ -144,7 +144,7 @@ fn channels_become_those_of_zarr() {
     };
     assert_eq!([channel(0, 0), channel(0, 1), channel(1, 0), channel(1, 1)], [0., 1., 6., 7.]);
     outcome(folder, "blur c.tif one.zarr --sigma 0 --volume 2").success();
-    assert!(info_json(folder, "info one.zarr --json")[0].get("pages").is_none());
+    assert!(info_json(folder, "one.zarr")[0].get("pages").is_none());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn pages_are_images_if_wanted_or_not_described() {
     write(folder, "z.tif", &pages(3, IMAGEJ));
     for description in ["", "ImageJ=1.53q\nimages=3\nframes=3\n", r#"{"shape": [3, 5, 4]}"#] {
         write(folder, "p.tif", &pages(3, description));
-        assert_eq!(info_json(folder, "info p.tif --json")[0]["kind"], "image", "{description}");
+        assert_eq!(info_json(folder, "p.tif")[0]["kind"], "image", "{description}");
         // One line names the other way, and none with -q.
         for line in [
             "project p.tif o.png --axis z",
@@ -190,7 +190,7 @@ fn pages_are_images_if_wanted_or_not_described() {
     piped(&["blur", "-", "o.tif", "--sigma", "0", "--pages"]).success();
     // A page cut out of a stack keeps its description.
     write(folder, "one.tif", &[TiffPage::flat([40, 50], 1).described(IMAGEJ)]);
-    assert_eq!(info_json(folder, "info one.tif --json")[0]["kind"], "image");
+    assert_eq!(info_json(folder, "one.tif")[0]["kind"], "image");
 }
 
 #[test]
