@@ -217,13 +217,15 @@ fn reports_missing_tiff_pages() {
     let folder = folder.path();
     // gpuproc writes each directory before the data of its page.
     let stack = fixture("tiff/stack_imagej.tif");
-    outcome(folder, &format!("blur {} a.tif --sigma 0", stack.display())).success();
+    outcome(folder, &format!("blur {} a.tif --sigma 0 --pages", stack.display())).success();
     let file = fs::read(folder.join("a.tif")).unwrap();
     // The cut is within the directory of the last page.
     fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
     let expected_text = contains("pages after the first 2 are missing or damaged");
-    outcome(folder, "blur cut.tif o.tif --sigma 0").success().stderr(expected_text.clone());
-    outcome(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(expected_text.clone());
+    outcome(folder, "blur cut.tif o.tif --sigma 0 --pages").success().stderr(expected_text.clone());
+    outcome(folder, "blur cut.tif o.tif --sigma 0 --pages --strict")
+        .code(4)
+        .stderr(expected_text.clone());
     outcome(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(expected_text);
 }
 

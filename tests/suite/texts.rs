@@ -337,7 +337,7 @@ fn stacks_keep_their_spacing_with_selected_pages() {
     let wanted = spacing(&original.pages.as_ref().unwrap().text);
     assert!(wanted.is_some());
     let count = original.pages.unwrap().pages;
-    for (flags, pages) in [("", count), (" --page 2..", count - 1), (" --page 2..3", 2)] {
+    for (flags, pages) in [(" --pages", count), (" --page 2..", count - 1), (" --page 2..3", 2)] {
         assert_eq!(works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict{flags}")), "");
         let found = description_in("o.tif").unwrap();
         assert_eq!((found.pages, spacing(&found.text)), (pages, wanted.clone()), "{flags}");
@@ -353,9 +353,10 @@ fn stacks_keep_their_spacing_with_selected_pages() {
 
     let ome = fixture("tiff/stack.ome.tif").display().to_string();
     let original = load_image(&ome).metadata;
-    assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict")), "");
+    assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict --pages")), "");
     assert_eq!(description_in("o.tif"), original.pages);
-    for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", "")] {
+    for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", " --pages")]
+    {
         let stderr = works(folder, &format!("blur {ome} {output} --sigma 0{flags}"));
         assert!(stderr.contains("OME-XML is dropped"), "{output}{flags}: {stderr}");
         let density = load_image(folder.join(output)).metadata.density.unwrap();
