@@ -19,6 +19,9 @@ pub fn decode(
 ) -> Result<bool, BoxError> {
     let settings =
         DecodeSettings { resolve_palette_indices: false, strict: true, target_resolution: None };
+    // Some files have boxes of JP2 around the codestream, which DICOM does not know.
+    let begin = compressed.windows(4).position(|bytes| bytes == [0xff, 0x4f, 0xff, 0x51]);
+    let compressed = &compressed[begin.unwrap_or(0)..];
     let image = catch_panic(|| Ok(Image::new(compressed, &settings)?))?;
     let size = [image.width() as usize, image.height() as usize];
     if size != [format.columns, format.rows] || format.allocated > 16 {
