@@ -117,9 +117,10 @@ fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
         return None;
     }
     let max = 1 << bits;
-    let colours = match number(bytes, COLOURS)? {
-        colours @ 1.. if header != CORE => max.min(colours as usize),
-        _ => max,
+    let stated = if header == CORE { 0 } else { number(bytes, COLOURS)? };
+    let colours = match stated {
+        0 => max,
+        colours => max.min(colours as usize),
     };
     let palette = bytes.get(HEADER + header as usize..)?.get(..colours * entry)?;
     Some(palette.chunks_exact(entry).all(|colour| colour[0] == colour[1] && colour[1] == colour[2]))
