@@ -31,6 +31,7 @@ fn png([width, height]: [u32; 2], colour: u8, chunks: &[(&[u8; 4], Vec<u8>)]) ->
 fn profile(space: &[u8; 4]) -> Vec<u8> {
     let mut profile = vec![0; 132];
     profile[16..20].copy_from_slice(space);
+    profile[36..40].copy_from_slice(b"acsp");
     profile
 }
 

@@ -30,10 +30,12 @@ pub fn turn(metadata: &mut Metadata, orientation: Orientation) {
     }
 }
 
-/// The colour space of an ICC profile, if images of `channels` channels have another one (ICC.1:2022, 7.2.6).
+/// The colour space of an ICC profile, if images of `channels` channels have another one (ICC.1:2022, 7.2.6); `None` also
+/// for other data.
 pub fn foreign_colours(icc: &[u8], channels: usize) -> Option<&'static str> {
-    let signature: &[u8; 4] = icc.get(16..)?.first_chunk()?;
-    let name = match signature {
+    let signature = |at: usize| icc.get(at..)?.first_chunk::<4>();
+    signature(36).filter(|signature| *signature == b"acsp")?;
+    let name = match signature(16)? {
         b"GRAY" => "grey",
         b"RGB " => "RGB",
         b"CMYK" => "CMYK",
