@@ -253,9 +253,7 @@ impl Components {
             Ok(slab)
         });
         let mut new = new.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut forest = Forest::default();
-        forest.reserve(open)?;
-        (0..open).for_each(|_| _ = forest.add());
+        let mut forest = Forest::of_single_numbers(open)?;
         let mut weights = before_weights;
         for slab in &mut new {
             slab.base = forest.append(&slab.forest)? - open as u32;

@@ -21,6 +21,16 @@ impl From<Vec<u32>> for Forest {
 }
 
 impl Forest {
+    /// `count` trees of one number each.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn of_single_numbers(count: usize) -> Result<Self> {
+        let mut parents = memory::room(count)?;
+        parents.extend(0..count as u32);
+        Ok(Self(parents))
+    }
+
     /// Number of provisional numbers.
     pub fn len(&self) -> usize {
         self.0.len()
