@@ -10,7 +10,7 @@ use std::{
     env,
     ffi::OsString,
     fs::{File, Metadata},
-    io::{self, Read},
+    io::Read,
     path::Path,
 };
 
@@ -70,14 +70,11 @@ fn words_in_file(parser: &Command, path: &Path) -> Result<Vec<Word>> {
     let mut text = String::new();
     // A pipe or a device may never end, or never begin.
     let is_readable = |found: Metadata| found.is_file() || path == Path::new("/dev/null");
-    let open = || {
-        if path.metadata().map(is_readable)? {
-            File::open(path)
-        } else {
-            Err(io::Error::other("not a regular file"))
-        }
-    };
-    open()
+    if path.metadata().is_ok_and(|found| !is_readable(found)) {
+        let path = path.display();
+        return Err(Error::usage(format_args!("${PATH}: {path} is not a regular file")));
+    }
+    File::open(path)
         .and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io("read", path, error).context(format_args!("${PATH}")))?;
     if text.len() as u64 > MAX_BYTES {

@@ -198,6 +198,10 @@ impl FileRoles {
         own: Option<&Source>,
     ) -> Result<()> {
         sink.path().map_or(Ok(()), standard::refuse_stream)?;
+        // Another folder than a store is no output: writing it fails.
+        if sink.path().is_some_and(|path| path.is_dir() && !is_store_name(path)) {
+            return Ok(());
+        }
         let Some(key) = self.key_of(sink) else { return Ok(()) };
         let own = own.and_then(Source::path).and_then(|path| self.key(path));
         let number = self.number(role);

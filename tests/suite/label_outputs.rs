@@ -104,9 +104,7 @@ fn a_failed_run_leaves_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     write_inputs(path);
-    fs::create_dir(path.join("folder.png")).unwrap();
     for (line, code) in [
-        ("label many.pgm folder.png --table t.csv", 7),
         ("label many.pgm missing/l.png --table t.csv", 7),
         ("label v_20x16x8_uint8.raw missing/l.nrrd --table t.csv", 7),
         ("label pages.png l.tif --table t.csv", 2),
