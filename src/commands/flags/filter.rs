@@ -7,7 +7,7 @@ use clap::Args;
 use super::{
     FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
     SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, is_volume_name,
-    labels::check_labels, refuse_terminal, with_pages_hint,
+    labels::check_labels, note_pages, refuse_terminal, with_pages_hint,
 };
 use crate::{
     data::volume::Dims,
@@ -15,7 +15,7 @@ use crate::{
     io::{
         Sink, Source, Sources,
         file_roles::{FileRoles, INPUT, replaces},
-        image::{Encoding, ImageFormat, PageKind, PageRange, has_jpeg_name, page_kind},
+        image::{Encoding, ImageFormat, PageRange, has_jpeg_name},
         volume::{
             Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
@@ -250,7 +250,9 @@ impl FilterArgs {
         })?;
         jobs.check_encoding(&sources, session)?;
         jobs.declare(&sources, (roles, is_one))?;
-        jobs.note_pages(&sources);
+        if sources.iter().next().is_some_and(|first| jobs.steps.flatten(&first)) {
+            note_pages(&sources, &jobs.args.layout());
+        }
         if settings.is_batch {
             sources = sharding.files(sources.iter()).collect();
         }
@@ -390,25 +392,6 @@ impl Jobs {
         Ok(())
     }
 
-    /// Notes that each page is an image, if a volume was probably meant: the first such file, and a filter that takes
-    /// away an axis.
-    fn note_pages(&self, sources: &Sources) {
-        let is_flat = |source: &Source| {
-            let filter = self.steps.filter(source, 2);
-            filter.is_ok_and(|filter| filter.flat_axis().is_some())
-        };
-        if self.args.layout().pages || sources.is_empty() || !is_flat(&sources.get(0)) {
-            return;
-        }
-        let are_pages = |source: &Source| {
-            !is_volume(source, &self.args.layout())
-                && source.path().and_then(page_kind) == Some(PageKind::Several)
-        };
-        if let Some(source) = sources.iter().find(are_pages) {
-            log::info!("{source}: each page is an image; --stack makes the pages a volume");
-        }
-    }
-
     /// Creates the job of the input `source`.
     ///
     /// # Errors
@@ -436,13 +419,11 @@ impl Jobs {
             ))));
         }
         let axes = if is_volume { 3 } else { 2 };
-        let filter = self.steps.filter(&source, axes).map_err(|error| {
-            // Only flags for volumes are worth the hint.
-            match self.steps.filter(&source, 5 - axes) {
-                Ok(_) => with_hint(error),
-                Err(_) => error,
-            }
-        })?;
+        // Only flags for volumes are worth the hint.
+        let suits_other = || self.steps.filter(&source, 5 - axes).is_ok();
+        let filter = self.steps.filter(&source, axes);
+        let filter =
+            filter.map_err(|error| if suits_other() { with_hint(error) } else { error })?;
         let is_flat = filter.flat_axis().is_some();
         let format = match compares {
             true => None,

@@ -23,4 +23,4 @@ pub use output::{OutputArgs, Outputs, PlannedOutput, is_volume_name};
 pub use pictures::FolderArgs;
 pub use steps::{SideFiles, Step, Steps};
 pub use target::{Destination, FIELDS, KeptFolders, Target, check_fields, refuse_terminal};
-pub use volume::{VolumeArgs, check_image_flags, with_pages_hint};
+pub use volume::{VolumeArgs, check_image_flags, note_pages, with_pages_hint};

@@ -134,6 +134,11 @@ impl Steps {
         }
     }
 
+    /// Whether the result for the image `source` has an axis of length 1.
+    pub fn flatten(&self, source: &Source) -> bool {
+        self.filter(source, 2).is_ok_and(|filter| filter.flat_axis().is_some())
+    }
+
     /// The filter for the input `source` of 2 or 3 axes.
     ///
     /// # Errors

@@ -8,9 +8,9 @@ use super::choice::{Choice, choice_parser};
 use crate::{
     data::volume::Dims,
     io::{
-        Source,
+        Source, Sources,
         image::{PageKind, page_kind},
-        volume::{Endian, Layout, SeriesId, StoredType},
+        volume::{Endian, Layout, SeriesId, StoredType, is_volume},
     },
     util::error::{Error, Hint, Result},
 };
@@ -103,6 +103,18 @@ pub fn check_image_flags(source: &Source, layout: &Layout) -> Result<()> {
         "{source}: --series, --channel, --time and --level are for volumes; images have --page and --channels"
     ));
     Err(with_pages_hint(error, source, false))
+}
+
+/// Notes that each page is an image, where a volume was probably meant: the first such file of `sources`.
+pub fn note_pages(sources: &Sources, layout: &Layout) {
+    let are_pages = |source: &Source| {
+        !is_volume(source, layout) && source.path().and_then(page_kind) == Some(PageKind::Several)
+    };
+    if !layout.pages
+        && let Some(source) = sources.iter().find(are_pages)
+    {
+        log::info!("{source}: each page is an image; --stack makes the pages a volume");
+    }
 }
 
 /// Names the other way to read the pages of `source` in an error about volumes, or about images.

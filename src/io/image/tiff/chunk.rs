@@ -58,7 +58,9 @@ pub fn decode(
     let decoded = match page.compression {
         Compression::OldJpeg if !page.tables.is_empty() => {
             let stored = if page.is_tiled { page.chunk[1] } else { rows };
-            let stream = old_jpeg::stream(page, &packed, stored);
+            let components = (page.chunk_samples(), page.subsampling);
+            let size_stored = [page.chunk[0], stored];
+            let stream = old_jpeg::stream(&page.tables, &packed, size_stored, components);
             stream.and_then(|stream| from_jpeg(page, (&stream, &[]), size, wanted, limits))
         }
         Compression::Jpeg | Compression::OldJpeg => {

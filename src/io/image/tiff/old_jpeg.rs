@@ -3,7 +3,6 @@
 
 use super::{
     directory::{Directory, TiffFile},
-    page::Page,
     tag,
 };
 use crate::{
@@ -31,13 +30,12 @@ pub fn whole_stream(file: &TiffFile<'_>, directory: &Directory) -> Option<[u64; 
     Some([at, length])
 }
 
-/// The beginning of a JPEG stream with the tables of a page.
+/// The beginning of a JPEG stream with the tables of the `count` components of a page.
 pub fn tables(
     file: &TiffFile<'_>,
     directory: &Directory,
-    page: &Page,
+    count: usize,
 ) -> Result<Vec<u8>, BoxError> {
-    let count = page.chunk_samples();
     let offsets = |tag| -> Result<Vec<u64>, BoxError> {
         let offsets = file.numbers(directory, tag, count)?.unwrap_or_default();
         if offsets.is_empty() {
@@ -73,22 +71,25 @@ pub fn tables(
     Ok(stream)
 }
 
-/// The JPEG stream of a strip or tile of `rows` rows whose tables are in tags.
-pub fn stream(page: &Page, packed: &[u8], rows: usize) -> Result<Vec<u8>, BoxError> {
-    let count = page.chunk_samples();
-    let [height, width] =
-        [u16::try_from(rows)?, u16::try_from(page.chunk[0])?].map(u16::to_be_bytes);
+/// The JPEG stream of a strip or tile of `count` components, `width` columns and `rows` rows, which begins with `tables`.
+pub fn stream(
+    tables: &[u8],
+    packed: &[u8],
+    [width, rows]: [usize; 2],
+    (count, subsampling): (usize, [usize; 2]),
+) -> Result<Vec<u8>, BoxError> {
+    let [height, width] = [u16::try_from(rows)?, u16::try_from(width)?].map(u16::to_be_bytes);
     let mut frame = [&[8][..], &height, &width, &[count as u8]].concat();
     let mut scan = vec![count as u8];
-    let tables = |component: usize| component.min(2) as u8;
+    let table = |component: usize| component.min(2) as u8;
     for component in 0..count {
-        let [across, down] = if component == 0 { page.subsampling } else { [1, 1] };
+        let [across, down] = if component == 0 { subsampling } else { [1, 1] };
         let sampling = (across << 4 | down) as u8;
-        frame.extend([component as u8 + 1, sampling, tables(component)]);
-        scan.extend([component as u8 + 1, tables(component) * 0x11]);
+        frame.extend([component as u8 + 1, sampling, table(component)]);
+        scan.extend([component as u8 + 1, table(component) * 0x11]);
     }
     scan.extend([0, 63, 0]);
-    let mut stream = page.tables.clone();
+    let mut stream = tables.to_vec();
     segment(&mut stream, 0xc0, &frame);
     segment(&mut stream, 0xda, &scan);
     stream.extend(packed);

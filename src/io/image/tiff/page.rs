@@ -150,7 +150,9 @@ impl Page {
                 page.tables =
                     tables.map(|entry| file.value(entry)).transpose()?.unwrap_or_default();
             }
-            Compression::OldJpeg => page.tables = old_jpeg::tables(file, directory, &page)?,
+            Compression::OldJpeg => {
+                page.tables = old_jpeg::tables(file, directory, page.chunk_samples())?
+            }
             _ => {}
         }
         Ok(page)

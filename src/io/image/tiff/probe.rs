@@ -65,8 +65,7 @@ pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         }
     }
     let orientation = orientation(&file, &directory);
-    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1)
-    {
+    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         add("orientation", format!("{orientation}, as in EXIF"));
     }
     for loss in conversion.losses.iter().chain(&page.loss()).chain(&description.losses) {
