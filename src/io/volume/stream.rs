@@ -337,7 +337,12 @@ impl Read for DataFiles {
             let opened = skip.and_then(|skip| {
                 let mut file = File::open(&path)?;
                 file.seek(SeekFrom::Start(skip.from))?;
-                decoder(Box::new(file), skip, self.encoding)
+                let input = decoder(Box::new(file), skip, self.encoding)?;
+                // Bytes that follow the samples of a file are not those of the next one.
+                Ok::<ByteStream, io::Error>(match self.skip.bytes {
+                    None => Box::new(input.take(self.bytes)),
+                    Some(_) => input,
+                })
             });
             self.current = Some(opened.map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))
