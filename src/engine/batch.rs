@@ -202,6 +202,10 @@ fn run_worker<W: Work>(
             Ok(job) => run(&job),
             Err(error) => (HeldMessages::default(), Err(error)),
         };
+        if next.all_threads {
+            // The next job may be as large, and its thread has a heap of its own.
+            memory::trim_heap();
+        }
         if let Err(error) = &result {
             events.failed(&source, error);
         }

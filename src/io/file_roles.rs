@@ -314,7 +314,7 @@ impl FileRoles {
             let ignores_case = ignores_case(folder, &id);
             self.folder = Some((folder.to_owned(), id, ignores_case));
         }
-        self.folder.as_ref().map(|(_, id, ignores_case)| (id.clone(), *ignores_case))
+        self.folder.as_ref().map(|(_, id, ignores_case)| (*id, *ignores_case))
     }
 }
 

@@ -169,8 +169,9 @@ impl PrefixSums {
                 }
                 let to = usize::midpoint(ends.start, ends.end);
                 let mut cut = tried.start;
-                for start in tried.start..tried.end.min(to) {
-                    let sum = best[start] + self.weight(start, to);
+                let end = tried.end.min(to).max(tried.start);
+                for (start, before) in (tried.start..end).zip(&best[tried.start..end]) {
+                    let sum = before + self.weight(start, to);
                     // Each weight is rounded down, so the sums of equally good divisions differ by up to `class`.
                     if sum > next[to] + class as u128 {
                         (next[to], cut) = (sum, start);

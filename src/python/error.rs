@@ -23,7 +23,7 @@ create_exception!(
 pub(super) fn exception(error: Error) -> PyErr {
     let text = error.one_line();
     match error.kind() {
-        Kind::Usage if error.chain().any(|cause| cause.is::<WrongType>()) => {
+        Kind::Usage if error.chain().any(<dyn std::error::Error>::is::<WrongType>) => {
             PyTypeError::new_err(text)
         }
         Kind::Usage | Kind::BadInput if error.hint() == Some(Hint::Memory) => {

@@ -42,19 +42,19 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 2_866),
-    ("cli", 1_361),
-    ("commands", 14_549),
-    ("data", 3_500),
-    ("device", 820),
-    ("engine", 3_848),
+    ("api", 2_897),
+    ("cli", 1_380),
+    ("commands", 15_180),
+    ("data", 3_530),
+    ("device", 821),
+    ("engine", 4_180),
     ("gpu", 2_650),
     ("guide", 100),
-    ("io", 31_242),
-    ("jpeg", 3_916),
-    ("kernels", 28_276),
-    ("python", 2_930),
-    ("util", 1_382),
+    ("io", 35_480),
+    ("jpeg", 4_440),
+    ("kernels", 29_240),
+    ("python", 3_300),
+    ("util", 1_600),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.

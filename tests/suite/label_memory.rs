@@ -66,7 +66,7 @@ fn combs_are_thresholded_by_hysteresis_within_the_limit() {
 fn tables_of_many_components_stay_within_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let is_dot = |x: u32, y: u32| x % 2 == 0 && y % 2 == 0;
+    let is_dot = |x: u32, y: u32| x.is_multiple_of(2) && y.is_multiple_of(2);
     write_image(&folder.join("dots.tif"), [1600, 1600], is_dot);
     for line in [
         "label dots.tif -o o.tif --table t.csv",
@@ -75,7 +75,8 @@ fn tables_of_many_components_stay_within_the_limit() {
     ] {
         assert_bounded(folder, 4, line, &["o.tif", "t.csv"]);
     }
-    let dots = |at: usize| at % 160 % 2 == 0 && at / 160 % 160 % 2 == 0 && at / 25_600 % 2 == 0;
+    let dots =
+        |at: usize| [at % 160, at / 160 % 160, at / 25_600].iter().all(|at| at.is_multiple_of(2));
     let dots: Vec<u8> = (0..160 * 160 * 200).map(|at| u8::from(dots(at))).collect();
     fs::write(folder.join("v_160x160x200_uint8.raw"), dots).unwrap();
     let line = "label v_160x160x200_uint8.raw o.nrrd -n 6 --table t.csv";

@@ -97,7 +97,7 @@ fn luminance_of_floats_keeps_grey_and_does_not_overflow() {
         match is_grey {
             true => assert_eq!(*found, pixel[0]),
             false => {
-                assert!((found - expected).abs() <= 4e-16 * size, "{pixel:?}: {found} {expected}")
+                assert!((found - expected).abs() <= 4e-16 * size, "{pixel:?}: {found} {expected}");
             }
         }
     }

@@ -126,6 +126,9 @@ fn nrrd_is_read_in_every_type_order_and_encoding() {
     }
 }
 
+/// Kind, direction and size of an axis, and whether it belongs to space.
+type Axis<'a> = (&'a str, &'a str, usize, bool);
+
 /// An axis that does not belong to space, at each position among those that do: each of its indices is a volume.
 #[test]
 fn nrrd_lists_and_vectors_may_be_at_any_axis() {
@@ -142,7 +145,7 @@ fn nrrd_lists_and_vectors_may_be_at_any_axis() {
                 for (&(kind, size), at) in others.iter().zip([first, second]) {
                     axes.insert(at, (kind, "none", size, false));
                 }
-                let list = |text: &dyn Fn(&(&str, &str, usize, bool)) -> String| {
+                let list = |text: &dyn Fn(&Axis<'_>) -> String| {
                     axes.iter().map(text).collect::<Vec<_>>().join(" ")
                 };
                 let (sizes, kinds) =

@@ -214,7 +214,7 @@ fn coarser_levels_are_shifted() {
     let folder = folder.path();
     // z is coarser than 1.5 times x and y at first.
     let header = "NRRD0004\ntype: uchar\ndimension: 3\nspace dimension: 3\nsizes: 16 8 8\nencoding: raw\nspace directions: (0.5,0,0) (0,0.5,0) (0,0,1.5)\nspace origin: (10,20,30)\n\n";
-    let samples: Vec<u8> = (0..1024u32).map(|i| (i * i >> 5) as u8).collect();
+    let samples: Vec<u8> = (0..1024u32).map(|i| ((i * i) >> 5) as u8).collect();
     fs::write(folder.join("a.nrrd"), [header.as_bytes(), &samples].concat()).unwrap();
     let factors = [[1, 1, 1], [2, 2, 1], [4, 4, 2]];
     for version in [2, 3] {

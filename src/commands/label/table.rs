@@ -207,7 +207,7 @@ impl Table {
     ) -> io::Result<()> {
         let mut before = "[";
         regions.for_each(|label, region| {
-            write!(file, "{before}\n")?;
+            writeln!(file, "{before}")?;
             let mut open = "{";
             self.for_each_cell((label, region), voxel, |name, cell| {
                 match cell {

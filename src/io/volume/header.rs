@@ -49,7 +49,7 @@ impl StoredType {
     /// A message that lists the types.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.to_ascii_lowercase().as_str() {
-            "f16" | "float16" | "half" => Ok(Self::F16),
+            "f16" | "float16" => Ok(Self::F16),
             _ => match Dtype::parse_one_of(&Dtype::ALL, text) {
                 Ok(dtype) => Ok(Self::As(dtype)),
                 Err(message) => Err(format!("{message} f16")),

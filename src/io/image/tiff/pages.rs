@@ -142,11 +142,14 @@ impl Pages for TiffPages<'_> {
     }
 }
 
+/// The offset of a smaller copy's directory, and its size.
+type Level = (u64, [usize; 2]);
+
+/// Size of an image, and sizes of its smaller copies, the smallest first.
+pub type SmallerSizes = ([usize; 2], Vec<[usize; 2]>);
+
 /// Size of the only page, and its smaller copies that may be decoded in its place; `None` if it is stored rotated.
-fn usable_levels(
-    file: &TiffFile<'_>,
-    pages: &PageList,
-) -> Option<([usize; 2], Vec<(u64, [usize; 2])>)> {
+fn usable_levels(file: &TiffFile<'_>, pages: &PageList) -> Option<([usize; 2], Vec<Level>)> {
     let levels = file.copies(pages).ok()?.levels;
     let directory = file.directory(pages.offsets[0]).ok()?;
     let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
@@ -156,7 +159,7 @@ fn usable_levels(
 }
 
 /// Size of the image of the file at `path`, and the sizes of its smaller copies, the smallest first.
-pub fn smaller_sizes(path: &Path) -> Result<Option<([usize; 2], Vec<[usize; 2]>)>, BoxError> {
+pub fn smaller_sizes(path: &Path) -> Result<Option<SmallerSizes>, BoxError> {
     let file = TiffFile::open_path(path)?;
     let levels = usable_levels(&file, &file.pages()?);
     Ok(levels.map(|(full, levels)| (full, levels.into_iter().map(|(_, size)| size).collect())))

@@ -109,6 +109,9 @@ fn fragments(
     Err(format!("expected {count} frames, found {frame_count}").into())
 }
 
+/// Offsets of frames, bytes of fragments, and whether each fragment begins as a picture.
+type Items = (Vec<u64>, Vec<Range<u64>>, Vec<bool>);
+
 /// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the
 /// first item; the bytes of the fragments in the file of `len` bytes; and whether each begins as a picture. Offsets are
 /// those of the items' headers, counted from that of the first fragment.
@@ -118,7 +121,7 @@ fn items(
     pixels: &Pixels,
     count: usize,
     len: u64,
-) -> Result<(Vec<u64>, Vec<Range<u64>>, Vec<bool>), BoxError> {
+) -> Result<Items, BoxError> {
     const MAX_FRAGMENTS: usize = 1 << 22;
     let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
     let mut at = pixels.at;

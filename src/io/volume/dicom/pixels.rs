@@ -28,9 +28,12 @@ use crate::{
 /// A frame in grey: its samples in the machine's byte order, and their format.
 type Frame = (Vec<u8>, PixelFormat);
 
+/// The numbers of an image and of its frame, and that frame.
+type CachedFrame = ((usize, usize), Arc<Frame>);
+
 /// The mosaic that was read last, with the numbers of its image and frame: its slices are read one after the other.
 #[derive(Debug, Default)]
-pub struct MosaicCache(Mutex<Option<((usize, usize), Arc<Frame>)>>);
+pub struct MosaicCache(Mutex<Option<CachedFrame>>);
 
 impl MosaicCache {
     fn frame(&self, key: (usize, usize), image: &Image) -> Result<Arc<Frame>, BoxError> {
