@@ -37,7 +37,7 @@ use crate::{
         signals,
     },
     guide::CHAPTERS,
-    io::{Sink, standard},
+    io::{Sink, folders, standard},
     util::{
         error::{Error, Kind, Result},
         program, simd,
@@ -420,10 +420,12 @@ fn job_matches(words: Vec<OsString>) -> Result<Vec<ArgMatches>> {
 
 /// Runs `job` on the results of `steps`, if there are any.
 fn run_steps(job: Command, steps: Vec<Command>, session: &Session) -> Result<()> {
-    match steps.is_empty() {
-        true => job.run(session, command, run_line),
-        false => job.run_after(steps, session),
-    }
+    let result = if steps.is_empty() {
+        job.run(session, command, run_line)
+    } else {
+        job.run_after(steps, session)
+    };
+    result.inspect_err(|_| folders::remove_empty())
 }
 
 /// Runs the command and reports its timings. Returns the device and the result of the command.

@@ -17,7 +17,7 @@ use crate::{
     data::dtype::Dtype,
     engine::progress::print_line,
     gpu,
-    io::{Sink, Source, standard},
+    io::{Sink, Source, standard, volume::StoredType},
     util::error::{Error, Result},
 };
 
@@ -116,7 +116,7 @@ pub fn with_hints(parser: Command) -> Command {
 fn with_hint(arg: Arg) -> Arg {
     let kind = arg.get_value_parser().type_id();
     let is = |types: &[TypeId]| types.iter().any(|other| kind == *other);
-    if is(&[TypeId::of::<Dtype>()]) {
+    if is(&[TypeId::of::<Dtype>(), TypeId::of::<StoredType>()]) {
         let types = match arg.get_long() {
             Some("dtype") => &Dtype::SAMPLES[..],
             _ => &Dtype::NUMBERS[..],

@@ -180,6 +180,9 @@ fn run_worker<W: Work>(
     let (mut one, mut ended) = (None, None);
     while let Some((job, next)) = schedule.next(worker, ended.take(), make) {
         let source = sources.get(next.index);
+        if schedule.is_tight(&next) {
+            memory::return_large_blocks();
+        }
         let mut run = |job: &W::Job| {
             let started = Instant::now();
             let run = || progress::hold(|| memory::catch(|| run_marked(work, job)));
@@ -202,10 +205,6 @@ fn run_worker<W: Work>(
             Ok(job) => run(&job),
             Err(error) => (HeldMessages::default(), Err(error)),
         };
-        if next.all_threads {
-            // The next job may be as large, and its thread has a heap of its own.
-            memory::trim_heap();
-        }
         if let Err(error) = &result {
             events.failed(&source, error);
         }

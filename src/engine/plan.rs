@@ -80,10 +80,8 @@ impl FilterCost {
             None => (2 * filter.halo(axis), 1),
         };
         let rows = if axis == 2 { input.shape.dims[1] as u64 } else { 1 };
-        let whole = match filter.makes_labels() {
-            true => input.bytes().saturating_mul(filter.copies()),
-            false => filter.whole_bytes(input),
-        };
+        let labels = if filter.makes_labels() { filter.copies() } else { 0 };
+        let whole = input.bytes().saturating_mul(labels).max(filter.whole_bytes(input));
         let whole = whole.saturating_add(held);
         let held = held.saturating_add(filter.held_bytes(input));
         let (mut between, mut largest) = (input, 0);

@@ -118,6 +118,11 @@ impl<J> Schedule<J> {
         fits && state.next < state.reported + self.max_ahead
     }
 
+    /// Whether the memory limit allows few jobs of this size.
+    pub fn is_tight(&self, job: &Assignment) -> bool {
+        job.memory > self.memory / 4
+    }
+
     fn assign(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Assignment {
         let (index, memory) = (state.next, bytes.min(self.memory));
         (state.next, state.next_job) = (index + 1, NextJob::NotCreated);

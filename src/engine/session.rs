@@ -8,7 +8,7 @@ use crate::{
     io::{
         Limits, Sink, Source,
         file_roles::FileRoles,
-        folders::forget_wanted,
+        folders::forget_folders,
         image::{Encoding, ImageFormat, ImageTarget},
         temporary_file, temporary_folder,
     },
@@ -77,7 +77,7 @@ impl Session {
     /// # Errors
     /// `Kind::Usage` for a file with two uses, and when the log cannot be opened.
     pub fn check_files(&self, declare: impl FnOnce(&mut FileRoles) -> Result<()>) -> Result<()> {
-        forget_wanted();
+        forget_folders();
         let mut roles = self.file_roles();
         let config = env::var_os("GPUPROC_CONFIG_PATH").filter(|path| !path.is_empty());
         let config = config.map(|path| Source::File(path.into()));

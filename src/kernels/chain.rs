@@ -240,6 +240,10 @@ impl Filter for Chain {
         input.dtype.size() as u64 + bytes.fold(0.0, f64::max).ceil() as u64
     }
 
+    fn copies(&self) -> u64 {
+        self.steps.iter().map(|step| step.copies()).max().unwrap_or(1)
+    }
+
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         let shapes = self.shapes(input.shape());
         let (mut index, mut last) = (0, None::<Grid>);

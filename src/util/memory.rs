@@ -107,6 +107,18 @@ pub fn trim_heap() {
     }
 }
 
+/// Makes the allocator return blocks of 4 MiB and more to the system when they are freed. By default, it keeps blocks of up to
+/// 32 MiB once it has seen one, in a heap for each thread.
+#[cfg(feature = "cli")]
+pub fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the call has no requirements. It takes the lock of the allocator and sets a number.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+    }
+}
+
 /// A copy of `values`.
 ///
 /// # Errors

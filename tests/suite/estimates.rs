@@ -72,7 +72,7 @@ fn assert_estimated(folder: &Path, command: &str, [tiny, input, output]: [&str; 
         run
     };
     let fixed = run(tiny, "1G");
-    for (limit, in_blocks) in [("1G", false), ("16M", true)] {
+    for (limit, in_blocks) in [("1G", false), ("8M", true)] {
         let run = run(input, limit);
         let taken = (run.peak as f64 - fixed.peak as f64) * f64::from(1 << 20);
         let (estimated, is_divided) = estimate(&run);

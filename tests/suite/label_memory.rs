@@ -33,7 +33,7 @@ fn assert_bounded(folder: &Path, mib: u64, line: &str, outputs: &[&str]) {
     assert_eq!(run.code, Some(0), "{line}: {run:?}");
     let read = |name: &&str| fs::read(folder.join(name)).unwrap();
     let bounded: Vec<_> = outputs.iter().map(read).collect();
-    works(folder, &format!("{line} --device cpu --max-memory 4G"));
+    works(folder, &line.replacen(' ', " --device cpu --max-memory 4G ", 1));
     for (name, bounded) in outputs.iter().zip(bounded) {
         assert!(read(name) == bounded, "{line}: {name} differs");
     }

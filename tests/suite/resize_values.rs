@@ -26,7 +26,7 @@ fn area_is_the_mean_of_parts_of_samples() {
     for axis in 0..3 {
         for (from, to) in [
             (&[255u8, 0, 0, 0, 0][..], &[204u8, 0, 0, 0][..]),
-            (&[10, 20, 30, 40, 50], &[16, 30, 44]),
+            (&[10, 20, 30, 40, 50], &[14, 30, 46]),
             (&[255, 0, 0, 0], &[255, 64, 0, 0, 0]),
             (&[0, 90], &[0, 45, 90]),
             (&[9, 200], &[9, 9, 200, 200]),
@@ -95,11 +95,12 @@ fn all_types_clamp_only_the_result() {
             let bytes = resized(Dtype::U8, is_linear, false, channels, filter);
             let what = format!("{filter:?} linear {is_linear} {channels}");
             for pixel in 0..900 {
-                // Colours of pixels that are almost transparent are ratios of small numbers.
+                // Colours are ratios of products and alpha, which are rounded to 8 bits each. They are small numbers
+                // where a pixel is almost transparent.
                 let at = pixel * channels;
                 if channels == 1 || deep[at + 1] > 100.0 {
                     assert!(
-                        (deep[at] - bytes[at]).abs() <= 2.5,
+                        (deep[at] - bytes[at]).abs() <= 3.5,
                         "{what}: {} {}",
                         deep[at],
                         bytes[at]

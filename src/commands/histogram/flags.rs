@@ -133,9 +133,11 @@ impl Args {
             let mask = self.settings.selection.mask.as_ref();
             mask.map_or(Ok(()), |mask| roles.reads("--mask", mask))?;
             inputs.iter().try_for_each(|input| roles.reads(INPUT, &input))?;
-            let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
-            let shown = picture.then_some(Sink::Stdout);
-            let mut written = adjusted.chain(outputs.sinks(&inputs)).chain(shown);
+            // There is one input then, which the output may replace.
+            let own = adjustments.first().map(|_| inputs.get(0));
+            let adjusted = |(sink, _): &(Sink, _)| roles.writes_result(OUTPUT, sink, own.as_ref());
+            adjustments.iter().try_for_each(adjusted)?;
+            let mut written = outputs.sinks(&inputs).chain(picture.then_some(Sink::Stdout));
             written.try_for_each(|sink| roles.writes(OUTPUT, &sink))?;
             inputs.iter().try_for_each(|input| {
                 let axes = if is_volume(&input, &layout) { 3 } else { 2 };

@@ -221,14 +221,16 @@ pub fn swap_resolutions(block: &mut [u8]) {
     }
 }
 
-/// Sets the value of an entry of one number. Numbers of up to 4 bytes become SHORT, or LONG if they are too large: the
-/// entry has room for both, behind its type and count.
+/// Sets the value of an entry of one number. LONG stays LONG; other numbers of up to 4 bytes become SHORT, or LONG if they
+/// are too large: the entry has room for both, behind its type and count.
 fn set_number(block: &mut [u8], entry: Entry, value: u32, is_little_endian: bool) {
     let Some([size, unit]) = sizes(entry.kind).filter(|_| entry.count == 1) else { return };
     let short = u16::try_from(value).map(u16::to_ne_bytes);
     let (kind, unit, mut bytes) = match (entry.kind, short) {
-        (_, Ok(short)) if size <= 4 => (kind::SHORT, 2, [short, [0; 2]].concat()),
-        (_, Err(_)) if size <= 4 => (kind::LONG, 4, value.to_ne_bytes().to_vec()),
+        (own, Ok(short)) if size <= 4 && own != kind::LONG => {
+            (kind::SHORT, 2, [short, [0; 2]].concat())
+        }
+        _ if size <= 4 => (kind::LONG, 4, value.to_ne_bytes().to_vec()),
         (kind @ (kind::RATIONAL | kind::SRATIONAL), _) => {
             (kind, unit, [value, 1].map(u32::to_ne_bytes).concat())
         }
