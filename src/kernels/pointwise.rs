@@ -132,7 +132,7 @@ mod tests {
         };
         let ends = [254.5, 255.6, 32767.4, 65535.0, 2_147_483_646.5, 4_294_967_294.5, 1e300];
         let mut numbers: Vec<f64> = (-200..200).flat_map(near).collect();
-        numbers.extend(ends.iter().flat_map(|&end| [end, -end]).chain([0.0, -0.0, f64::NAN]));
+        numbers.extend(ends.iter().flat_map(|&end| [end, -end]).chain([0.0, f64::NAN]));
         let samples = Samples::from(numbers.clone());
         for dtype in Dtype::SAMPLES {
             let found = combined(dtype, [&samples], |[number]| number).unwrap();
