@@ -246,7 +246,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             io::Errno,
         };
         match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-            // The file system does not have this way of renaming.
+            // The file system does not support this kind of renaming.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
             Err(Errno::EXIST) => return Err(already_exists()),
             renamed => return renamed.map_err(io::Error::from),

@@ -124,7 +124,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         placement.clone()
     }
 
-    /// What the samples of the result are, for outputs that keep what the input states about its samples.
+    /// Kind of the samples of the result, for outputs that keep what the input states about its samples.
     fn result_kind(&self) -> ResultKind {
         if self.is_identity() { ResultKind::Selected } else { ResultKind::Other }
     }

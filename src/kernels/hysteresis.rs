@@ -31,7 +31,7 @@ pub struct Hysteresis {
     labels: Option<Arc<Labels>>,
 }
 
-/// What a component of the mask is. Each sample above the high threshold has the weight 2.
+/// The rule for components of the mask. Each sample above the high threshold has the weight 2.
 const RULE: Rule = Rule { reach: Reach(1), is_equal: false, min_weight: 2 };
 
 impl Hysteresis {

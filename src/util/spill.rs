@@ -75,7 +75,7 @@ impl<T: bytemuck::Pod> Spill<T> {
     /// # Errors
     /// If there is not enough memory, or the temporary file cannot be created or written.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
-        /// Bytes that are kept in memory in any case: for so few, a file would save nothing.
+        /// Bytes that are always kept in memory. A file for fewer bytes would save nothing.
         const MIN: u64 = 1 << 18;
         let end = at + values.len();
         let bytes = (self.len.max(end) * size_of::<T>()) as u64;

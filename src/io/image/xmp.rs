@@ -53,7 +53,7 @@ pub fn upright(xmp: &[u8]) -> Vec<u8> {
 }
 
 /// The packet for an image of `size` that is written without other data. Properties of its former storage, and its
-/// thumbnails, are left out. A packet that cannot be parsed is returned as it is.
+/// thumbnails, are left out. A packet that cannot be parsed is returned unchanged.
 pub fn for_output(xmp: &[u8], size: [usize; 2]) -> Vec<u8> {
     let change = |namespace: &str, name: &str| match (namespace, name) {
         _ if is_about_other_data(namespace, name) => Change::Remove,

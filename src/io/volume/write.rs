@@ -64,7 +64,7 @@ impl VolumeFormat {
 }
 
 /// Refuses to write labels of type `dtype` to `sink` if the format, or a raw name such as `labels_uint8.raw`, would clamp
-/// them. Results of floats are no labels.
+/// them. Results of floats are not labels.
 ///
 /// # Errors
 /// `Kind::Usage`, also for an unknown extension.

@@ -70,7 +70,7 @@ struct Slab {
     firsts: Vec<u32>,
     forest: Forest,
     weights: Vec<u64>,
-    /// What is added to provisional numbers of this slab: how many there are before it in its band.
+    /// Number of provisional numbers before this slab in its band, which is added to its own.
     base: u32,
 }
 

@@ -85,7 +85,7 @@ impl Region {
 /// The regions 1, 2 and so on of a grid whose labels are added in order, numbered by their first samples.
 #[derive(Debug)]
 pub struct Regions {
-    /// Regions that may go on.
+    /// Regions that may continue in the next slice.
     open: HashMap<u32, Region>,
     /// All other regions, by label from 1 on.
     done: Spill<Region>,

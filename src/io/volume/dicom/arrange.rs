@@ -39,7 +39,7 @@ pub fn slice_count(images: &[Image]) -> usize {
 /// Maximum number of groups that an item is compared with.
 const MAX_COMPARED: usize = 100;
 
-/// Splits `items` into groups of which all items are alike the first one, in the order of the first items.
+/// Splits `items` into groups whose items are like their first one, in the order of the first items.
 fn grouped<T>(items: Vec<T>, are_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     for item in items {

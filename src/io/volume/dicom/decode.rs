@@ -16,7 +16,7 @@ use crate::{
 /// Decodes the frame `packed` into `stored`: samples in the machine's byte order, of `format`, which then describes them.
 ///
 /// # Errors
-/// When the frame is damaged, or is no picture of `format`.
+/// When the frame is damaged, or is not a picture of `format`.
 pub fn decode(
     packed: &[u8],
     compression: Compression,

@@ -46,7 +46,7 @@ pub struct Image {
     inflated: Mutex<Option<File>>,
 }
 
-/// A file that cannot be read, with its attributes as far as they are known.
+/// A file that cannot be read, with the attributes that are known.
 #[derive(Debug)]
 pub struct Refusal {
     pub path: PathBuf,
