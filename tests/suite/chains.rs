@@ -265,7 +265,7 @@ fn steps_stay_on_the_gpu() {
     let floats = values.iter().flat_map(|&value| f32::from(value).to_le_bytes()).collect();
     // With memory for some slices: thresholds are compared in memory until a block has shown that classes differ.
     let inputs =
-        [("uint8", values, "160k"), ("uint16", words, "160k"), ("float32", floats, "200k")];
+        [("uint8", values, "100k"), ("uint16", words, "100k"), ("float32", floats, "130k")];
     let chains = [
         (
             "blur",
