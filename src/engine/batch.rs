@@ -180,7 +180,8 @@ fn run_worker<W: Work>(
     let (mut one, mut ended) = (None, None);
     while let Some((job, next)) = schedule.next(worker, ended.take(), make) {
         let source = sources.get(next.index);
-        if schedule.is_tight(&next) {
+        let is_tight = schedule.is_tight(&next);
+        if is_tight {
             memory::return_large_blocks();
         }
         let mut run = |job: &W::Job| {
@@ -205,6 +206,9 @@ fn run_worker<W: Work>(
             Ok(job) => run(&job),
             Err(error) => (HeldMessages::default(), Err(error)),
         };
+        if is_tight {
+            memory::trim_heap();
+        }
         if let Err(error) = &result {
             events.failed(&source, error);
         }
