@@ -81,7 +81,10 @@ impl FilterCost {
         };
         let rows = if axis == 2 { input.shape.dims[1] as u64 } else { 1 };
         let labels = if filter.makes_labels() { filter.copies() } else { 0 };
-        let whole = input.bytes().saturating_mul(labels).max(filter.whole_bytes(input));
+        let labels = input.bytes().saturating_mul(labels);
+        // Labels alone are estimated by their copies.
+        let is_alone = labels > 0 && filter.steps().is_empty();
+        let whole = if is_alone { labels } else { labels.max(filter.whole_bytes(input)) };
         let whole = whole.saturating_add(held);
         let held = held.saturating_add(filter.held_bytes(input));
         let (mut between, mut largest) = (input, 0);

@@ -230,9 +230,9 @@ fn long_chains_equal_separate_runs() {
         &["blur -s 1", "project --axis y", "resize --scale 2 --filter nearest", "blur -s 1"],
     ] {
         for (input, memory) in [
-            ("a.nrrd", "--max-memory 94k"),
-            ("b.nrrd", "--max-memory 106k --threads 2"),
-            ("c.nrrd", "--max-memory 180k"),
+            ("a.nrrd", "--max-memory 110k"),
+            ("b.nrrd", "--max-memory 130k --threads 2"),
+            ("c.nrrd", "--max-memory 200k"),
         ] {
             assert_same_as_separate(folder, input, steps, &["", "--threads 3", memory]);
         }

@@ -27,7 +27,7 @@ const FILTERS: [(&str, &[&str]); 12] = [
 const TYPES: [&str; 4] = ["uint8", "uint16", "float32", "float64"];
 
 /// Bytes that a run takes more or less than another one of the same command: stacks, and heaps of threads.
-const NOISE: f64 = 4e6;
+const NOISE: f64 = 6e6;
 
 /// Width and height of a slice of a volume. An image has the width, and is as high as all slices together.
 const SLICE: [usize; 2] = [96, 64];

@@ -54,7 +54,7 @@ const BUDGETS: [(&str, usize); 13] = [
     ("jpeg", 4_440),
     ("kernels", 29_240),
     ("python", 3_300),
-    ("util", 1_600),
+    ("util", 1_610),
 ];
 
 /// Lines that a file of `src` or of `tests/suite` may have.

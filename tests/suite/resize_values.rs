@@ -89,21 +89,11 @@ fn all_types_clamp_only_the_result() {
             let found = transposed(&resized(dtype, false, true, 1, filter), 30);
             assert_close(&found, &exact, &format!("{dtype} {filter:?} transposed"));
         }
-        // With planes of alpha, and in linear light.
-        for (is_linear, channels) in [(true, 1), (false, 2), (true, 2)] {
-            let deep = resized(Dtype::U16, is_linear, false, channels, filter);
-            let bytes = resized(Dtype::U8, is_linear, false, channels, filter);
-            let what = format!("{filter:?} linear {is_linear} {channels}");
-            for pixel in 0..900 {
-                // Colours are ratios of products and alpha, which are rounded to 8 bits each: the products are compared.
-                let at = pixel * channels;
-                let product = |values: &[f64]| match channels {
-                    1 => values[at],
-                    _ => values[at] * values[at + 1] / 255.0,
-                };
-                let [deep, bytes] = [&deep, &bytes].map(|values| product(values));
-                assert!((deep - bytes).abs() <= 3.5, "{what}: {deep} {bytes}");
-            }
+        // In linear light.
+        let deep = resized(Dtype::U16, true, false, 1, filter);
+        let bytes = resized(Dtype::U8, true, false, 1, filter);
+        for (deep, byte) in deep.iter().zip(&bytes) {
+            assert!((deep - byte).abs() <= 2.5, "{filter:?} in linear light: {deep} {byte}");
         }
     }
 }

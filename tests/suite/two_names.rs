@@ -82,7 +82,6 @@ fn two_names_of_one_file_are_wrong_usage() {
         "label a.pgm a.pgm --table t.csv --intensity a.pgm",
         "label a.pgm l.png --table t.csv --intensity m.pgm --log-json m.pgm",
         "histogram a.pgm --mask m.pgm --equalize m.pgm",
-        "histogram a.pgm --equalize hard.pgm",
         "histogram a.pgm --log-json a.pgm",
         "mesh v_4x4x4_uint8.raw s.ply --iso 5 --log-json c_4x4x4_uint8.raw --color-by c_4x4x4_uint8.raw",
         "mesh v_4x4x4_uint8.raw s.ply --iso 5 --log-json c_4x4x4_uint8.raw --mask c_4x4x4_uint8.raw",
