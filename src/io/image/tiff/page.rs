@@ -151,7 +151,7 @@ impl Page {
                     tables.map(|entry| file.value(entry)).transpose()?.unwrap_or_default();
             }
             Compression::OldJpeg => {
-                page.tables = old_jpeg::tables(file, directory, page.chunk_samples())?
+                page.tables = old_jpeg::tables(file, directory, page.chunk_samples())?;
             }
             _ => {}
         }
