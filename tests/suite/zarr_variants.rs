@@ -45,7 +45,9 @@ fn missing_chunks_have_the_fill_value_of_every_type() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("a.zarr");
     let (nan, infinity) = (f64::NAN, f64::INFINITY);
-    let types: [(&str, &str, &[(&str, f64)]); 12] = [
+    /// Fill values as written in metadata, and their numbers.
+    type FillValues<'a> = &'a [(&'a str, f64)];
+    let types: [(&str, &str, FillValues<'_>); 12] = [
         ("bool", "|b1", &[("true", 1.0), ("false", 0.0)]),
         ("uint8", "|u1", &[("255", 255.0), ("0", 0.0)]),
         ("int8", "|i1", &[("-128", -128.0), ("127", 127.0), ("-1", -1.0)]),
