@@ -8,8 +8,8 @@ pub mod image;
 pub mod losses;
 pub mod marker;
 pub mod mesh;
-#[cfg(feature = "cli")]
 mod packing;
+#[cfg(feature = "cli")]
 pub mod page;
 pub mod parallel_file;
 #[cfg(feature = "cli")]
