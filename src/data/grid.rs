@@ -64,7 +64,7 @@ impl Grid {
     }
 }
 
-/// What the samples of the result of a filter are, compared with those of its input.
+/// Kind of the samples that a filter returns, compared with those of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResultKind {
     /// Another quantity: labels, classes, a gradient.

@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Log of a run. Its file is opened once it is certain that the run uses that for nothing else. Without a file, nothing is
+/// Log of a run. Its file is opened after a check that the run does not use it otherwise. Without a file, nothing is
 /// logged.
 #[derive(Debug)]
 pub struct Events {

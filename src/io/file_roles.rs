@@ -18,13 +18,13 @@ use super::{
 };
 use crate::util::error::{Error, Result};
 
-/// What identifies an existing file or folder under all its names.
+/// Identity of an existing file or folder, the same under all its names.
 #[cfg(unix)]
 type FileId = (u64, u64);
 #[cfg(not(unix))]
 type FileId = PathBuf;
 
-/// What identifies a file under all its names.
+/// Identity of a file, the same under all its names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Existing(FileId),
@@ -38,7 +38,7 @@ enum Key {
 /// with a probability below 1e-24.
 type KeyHash = u128;
 
-/// What a run does with a file. Roles are positions in [`FileRoles::roles`].
+/// Uses of a file in a run. Roles are positions in [`FileRoles::roles`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Role {
     reads: Option<NonZeroU8>,
@@ -47,7 +47,7 @@ struct Role {
     writes: Option<NonZeroU8>,
 }
 
-/// What a run does with each of its files. Devices and sockets may be named twice.
+/// Uses of all files of a run. Devices and sockets may be named twice.
 #[derive(Debug, Default)]
 pub struct FileRoles {
     known: HashMap<KeyHash, Role>,
@@ -198,7 +198,7 @@ impl FileRoles {
         own: Option<&Source>,
     ) -> Result<()> {
         sink.path().map_or(Ok(()), standard::refuse_stream)?;
-        // Another folder than a store is no output: writing it fails.
+        // A folder that is not a store is not an output: writing it fails.
         if sink.path().is_some_and(|path| path.is_dir() && !is_store_name(path)) {
             return Ok(());
         }

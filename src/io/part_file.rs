@@ -125,7 +125,7 @@ fn refuse_other_shard(sink: &Sink, identity: &Identity) -> Result<()> {
     let is_other = part.identity.shard != identity.shard && part.identity.hash() == identity.hash();
     if is_other {
         return Err(Error::usage(format_args!(
-            "{sink} is the part of shard {}: each shard needs a name of its own",
+            "{sink} is the part of shard {}: each shard needs a different name",
             part.identity.shard
         )));
     }

@@ -349,7 +349,7 @@ fn series_do_not_disturb_each_other() {
         let series: SeriesId = series.parse().unwrap();
         describe_as(folder.join("tree"), &Layout { series: Some(series), ..Layout::default() })
     };
-    // An exact identifier is no beginning of another.
+    // An exact identifier is preferred to others that begin with it.
     assert_eq!(values(&of("1.2.3.1").unwrap()), [7.0, 7.0]);
     assert_eq!(values(&of("1.2.3.10").unwrap()), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]);
     let error = of("1.2.3.").unwrap_err().one_line();

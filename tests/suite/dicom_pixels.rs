@@ -234,7 +234,7 @@ fn reads_frames_that_are_deflated_one_by_one() {
     let [a, b] = [[1, 0, 2, 1], [3, 0, 4, 0]].map(|frame| pack(&frame));
     frames.fragments(&[], &[&a, &b]).write(&path, uid);
     assert_eq!(read(&path).0, [1.0, 258.0, 3.0, 4.0]);
-    // Each frame of single bits begins with a byte of its own.
+    // Each frame of single bits begins with a new byte.
     let bits = Attributes::picture([3, 1], 1).text(0x0028_0008, b"IS", "2");
     let [a, b] = [pack(&[0b101]), pack(&[0b110])];
     bits.fragments(&[], &[&a, &b]).write(&path, uid);

@@ -6,7 +6,7 @@ use gpuproc::{Channels, Image, Volume, WriteOptions};
 
 use crate::common::{run, works};
 
-/// Writes inputs whose samples alternate along every axis: each sample is a component of its own.
+/// Writes inputs whose samples alternate along every axis: each sample is a separate component.
 fn write_inputs(folder: &Path) {
     let parity = |at: usize, [x, y]: [usize; 2]| (at % x + at / x % y + at / (x * y)) % 2;
     for (x, y, z) in [(20, 16, 8), (70, 60, 50), (600, 300, 1)] {

@@ -278,7 +278,7 @@ fn filters_keep_what_stays_true() {
     }
 }
 
-/// Means of labels are no labels; their medians are.
+/// Means of labels are not labels; their medians are.
 #[test]
 fn labels_stay_labels_only_if_they_are_selected() {
     let folder = tempfile::tempdir().unwrap();
@@ -389,7 +389,7 @@ fn one_volume_of_several_keeps_its_time() {
     let step = f64::from(0.8f32);
     assert_eq!(ONE.field(&output, "toffset"), [f64::from((4.5 + 2.0 * step) as f32)]);
     assert_eq!(ONE.field(&output, "pixdim")[4], step);
-    // A component of a vector is no vector.
+    // A component of a vector is not a vector.
     let mut bytes = ONE.header(&[2, 2, 2, 1, 3], [2, 8], false);
     bytes.extend(0..24);
     ONE.set(&mut bytes, [68, 504], Int, &[1007.0]);

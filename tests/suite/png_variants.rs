@@ -1,4 +1,4 @@
-//! PNG of every bit depth, colour type and interlacing, still and animated, from an encoder of its own.
+//! PNG of every bit depth, colour type and interlacing, still and animated, written by an encoder in this file.
 
 use std::fs;
 

@@ -60,8 +60,8 @@ fn all_types_clamp_only_the_result() {
         };
         let colours: Vec<f64> = white.iter().map(|&v| if v { max } else { 0.0 }).collect();
         let colours = if is_transposed { transposed(&colours, side) } else { colours };
-        // Alpha that is opaque in most places.
-        let alpha = |at: usize| if at % 17 == 5 { max / 2.0 } else { max };
+        // Alpha that is opaque in most places. All types hold three fifths exactly.
+        let alpha = |at: usize| if at % 17 == 5 { max * 0.6 } else { max };
         let pixel = |at: usize| [colours[at], alpha(at)].into_iter().take(channels);
         let values: Vec<f64> = (0..side * side).flat_map(pixel).collect();
         let samples = Samples::F64(values).converted(dtype).unwrap();
@@ -89,11 +89,16 @@ fn all_types_clamp_only_the_result() {
             let found = transposed(&resized(dtype, false, true, 1, filter), 30);
             assert_close(&found, &exact, &format!("{dtype} {filter:?} transposed"));
         }
-        // In linear light.
-        let deep = resized(Dtype::U16, true, false, 1, filter);
-        let bytes = resized(Dtype::U8, true, false, 1, filter);
-        for (deep, byte) in deep.iter().zip(&bytes) {
-            assert!((deep - byte).abs() <= 2.5, "{filter:?} in linear light: {deep} {byte}");
+        // With planes of alpha, and in linear light. Only the result of 8 bits is rounded by more than a hundredth.
+        for (is_linear, channels) in [(true, 1), (false, 2), (true, 2)] {
+            let deep = resized(Dtype::U16, is_linear, false, channels, filter);
+            let bytes = resized(Dtype::U8, is_linear, false, channels, filter);
+            let what = format!("{filter:?} linear {is_linear} {channels}");
+            let pixels = deep.chunks(channels).zip(bytes.chunks(channels));
+            // Colours of pixels that are almost transparent are ratios of small numbers.
+            for (deep, bytes) in pixels.filter(|(deep, _)| channels == 1 || deep[1] > 20.0) {
+                assert_close(bytes, deep, &what);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Smaller copies of an image in a TIFF are no pages: pyramids and slides.
+//! Smaller copies of an image in a TIFF are not pages: pyramids and slides.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ fn levels() -> Vec<TiffPage> {
     SIZES.iter().zip([10, 20, 30, 40]).map(|(&size, value)| TiffPage::flat(size, value)).collect()
 }
 
-/// The kinds of pyramids: their pages, and the sizes of images that are no levels.
+/// The kinds of pyramids: their pages, and the sizes of images that are not levels.
 fn pyramids() -> Vec<(&'static str, Vec<TiffPage>, &'static str)> {
     let [full, half, quarter, eighth] = <[TiffPage; 4]>::try_from(levels()).ok().unwrap();
     let copies = |pages: &[&TiffPage]| {

@@ -102,7 +102,7 @@ fn damage_is_reported_on_every_road() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let size = [2000, 1500];
-    // A white row of Group 4 is a bit that is set, and zeros are no code.
+    // A white row of Group 4 is a bit that is set, and zeros are not a code.
     let mut fax = vec![vec![0xff; ROWS.div_ceil(8)]; size[1] / ROWS];
     fax[7][5..].fill(0);
     let fax = TiffPage::grey(size, 1, Vec::new()).shorts(259, [4]).with_strips(ROWS as u32, fax);

@@ -1,4 +1,4 @@
-//! Names that cannot be used, or not in the usual way: inputs that are no images, parts of shards, links to nothing, pipes,
+//! Names that cannot be used, or not in the usual way: inputs that are not images, parts of shards, links to nothing, pipes,
 //! and outputs that appear while a run is under way.
 
 use std::{fs, path::Path};
@@ -11,7 +11,7 @@ fn write_image(path: &Path, seed: u64) {
     fs::write(path, [b"P5 8 8 255\n".to_vec(), Noise(seed).bytes(64)].concat()).unwrap();
 }
 
-/// Two images among names that are none.
+/// Two images among names that are not images.
 fn write_mixed(folder: &Path) {
     write_image(&folder.join("a.pgm"), 1);
     write_image(&folder.join("b.pgm"), 2);
@@ -60,7 +60,7 @@ fn one_unusable_name_does_not_stop_a_batch() {
         assert_eq!(code, 3, "{message}");
     }
     assert!(path.join("shards/a.pgm").is_file() && path.join("shards/b.pgm").is_file());
-    // A dry run cannot tell that a folder has no images.
+    // A dry run does not look whether a folder has images.
     let (code, message) = run(path, &format!("blur {all} -o dry/ -s 1 --dry-run"));
     assert_eq!((code, message.lines().count()), (3, 5), "{message}");
     // A name that no input could have is still wrong usage, as is the only input.

@@ -181,7 +181,7 @@ fn pages_are_images_if_wanted_or_not_described() {
         outcome(folder, line).success();
     }
     outcome(folder, "histogram z.tif --page 1 --bins 1 -o -").success().stdout(contains("20"));
-    // From a pipe, slices cannot be told from pages in time.
+    // The pages of a pipe are read before they are known to be slices.
     let piped = |arguments: &[&str]| {
         let mut command = gpuproc();
         command.current_dir(folder).args(arguments).write_stdin(tiff(&pages(3, IMAGEJ))).assert()

@@ -86,7 +86,7 @@ pub trait Pages {
         None
     }
 
-    /// Lets `choose` choose a smaller copy of the only page, which is then decoded in its place.
+    /// Lets `choose` choose a smaller copy of the only page, which is then decoded instead.
     fn shrink(&mut self, _choose: Shrink<'_>) {}
 
     /// The header of a page, if it is known before the page is decoded and may differ from those of others.

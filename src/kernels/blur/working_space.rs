@@ -230,7 +230,8 @@ impl WorkingSpace {
     }
 
     /// Converts floats to samples: alpha by `store`, and colours, divided by alpha if they are premultiplied, by
-    /// `colour`. If alpha is 0, colours are 0.
+    /// `colour`. If alpha is 0, colours are 0. Alpha of integers is clamped before colours are divided by it: negative
+    /// weights may make it larger than full intensity.
     fn stored<F: Float, T: Copy + Send + PartialEq + Zeroable>(
         self,
         grid: &Grid,
@@ -242,13 +243,15 @@ impl WorkingSpace {
             return parallel::mapped(floats, |&v| colour(v)).unwrap_or_else(raise);
         }
         let (colours, full) = (colours(grid), F::from_f64(self.full));
+        let is_integer = !grid.samples.dtype().is_float();
         let mut samples = memory::zeros(floats.len()).unwrap_or_else(raise);
         convert_pixels(floats, &mut samples, grid.channels, |pixel, out: &mut [T]| {
             out[colours] = store(pixel[colours]);
             if out[colours] == T::zeroed() {
                 return out.fill(T::zeroed());
             }
-            let weight = if self.premultiply { pixel[colours] / full } else { F::from_f64(1.0) };
+            let is_divided = self.premultiply && !(is_integer && pixel[colours] > full);
+            let weight = if is_divided { pixel[colours] / full } else { F::from_f64(1.0) };
             for (&v, out) in pixel[..colours].iter().zip(out) {
                 *out = colour(v / weight);
             }
@@ -282,7 +285,7 @@ impl WorkingSpace {
 }
 
 /// A float type of samples in this space.
-trait Float: Sample<Self> + Mul<Output = Self> + Div<Output = Self> {}
+trait Float: Sample<Self> + Mul<Output = Self> + Div<Output = Self> + PartialOrd {}
 
 impl Float for f32 {}
 impl Float for f64 {}

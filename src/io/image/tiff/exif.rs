@@ -100,7 +100,7 @@ impl Exif {
         })
     }
 
-    /// The data as a block; `None` if there are none.
+    /// The data as a block; `None` if there are no data.
     pub fn to_block(&self) -> Option<Vec<u8>> {
         let (mut block, _) = header(false);
         self.root.write(&mut block, 0, false, 0);
@@ -222,7 +222,7 @@ pub fn swap_resolutions(block: &mut [u8]) {
 }
 
 /// Sets the value of an entry of one number. LONG stays LONG; other numbers of up to 4 bytes become SHORT, or LONG if they
-/// are too large: the entry has room for both, behind its type and count.
+/// are too large: the entry has room for both, after its type and count.
 fn set_number(block: &mut [u8], entry: Entry, value: u32, is_little_endian: bool) {
     let Some([size, unit]) = sizes(entry.kind).filter(|_| entry.count == 1) else { return };
     let short = u16::try_from(value).map(u16::to_ne_bytes);

@@ -95,7 +95,7 @@ impl Bits<'_> {
         }
     }
 
-    /// Moves to the next end of line; `false` if there is none.
+    /// Moves to the next end of line; `false` if there is no other.
     fn find_eol(&mut self) -> bool {
         while !self.is_at_end() && self.peek(Self::EOL_ZEROS) != Some(0) {
             self.at += 1;

@@ -1,4 +1,4 @@
-//! Old-style JPEG (compression 6; TIFF 6.0, section 22): a whole JPEG stream beside the strips, or its tables in tags and
+//! Old-style JPEG (compression 6; TIFF 6.0, section 22): a whole JPEG stream in addition to the strips, or its tables in tags and
 //! coded data without markers in strips.
 
 use super::{

@@ -148,7 +148,7 @@ type Level = (u64, [usize; 2]);
 /// Size of an image, and sizes of its smaller copies, the smallest first.
 pub type SmallerSizes = ([usize; 2], Vec<[usize; 2]>);
 
-/// Size of the only page, and its smaller copies that may be decoded in its place; `None` if it is stored rotated.
+/// Size of the only page, and its smaller copies that may be decoded instead; `None` if it is stored rotated.
 fn usable_levels(file: &TiffFile<'_>, pages: &PageList) -> Option<([usize; 2], Vec<Level>)> {
     let levels = file.copies(pages).ok()?.levels;
     let directory = file.directory(pages.offsets[0]).ok()?;
