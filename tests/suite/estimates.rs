@@ -8,20 +8,24 @@ use crate::{
     memory_inputs::run_within_memory,
 };
 
-/// A filter, and the types that it is tested with.
-const FILTERS: [(&str, &[&str]); 12] = [
-    ("blur", &TYPES),
-    ("blur --method box --radius 3", &TYPES),
-    ("blur --linear", &["uint8", "uint16"]),
-    ("median", &TYPES),
-    ("median --radius 9", &["uint8", "uint16"]),
-    ("morph --op open --radius 2", &TYPES),
-    ("threshold --value 9", &TYPES),
-    ("threshold --local sauvola", &TYPES),
-    ("gradient", &TYPES),
-    ("unsharp", &TYPES),
-    ("resize --scale 50%", &TYPES),
-    ("resize --scale 200%", &TYPES),
+/// Filters, with the memory in MiB that their blocks get. Slow filters get few rows or slices of the small input.
+const FILTERS: [(&str, usize); 15] = [
+    ("blur", 32),
+    ("blur --method box --radius 3", 32),
+    ("blur --linear", 32),
+    ("median", 8),
+    ("median --radius 3", 8),
+    ("morph --op open --radius 2", 32),
+    ("threshold --value 9", 32),
+    ("threshold --local sauvola", 32),
+    ("threshold --hysteresis 30,90", 32),
+    ("label --min-size 2", 32),
+    ("project --axis x", 32),
+    ("gradient", 32),
+    ("unsharp", 32),
+    ("resize --scale 50%", 32),
+    // A slice becomes eight times as large.
+    ("resize --scale 200%", 16),
 ];
 
 const TYPES: [&str; 4] = ["uint8", "uint16", "float32", "float64"];
@@ -61,9 +65,9 @@ fn estimate(run: &Measured) -> (f64, bool) {
     (bytes, run.stderr.contains(": in blocks of "))
 }
 
-/// Compares the estimates of `command` for `input` with what it takes more than for the tiny input `tiny`: as a whole, and
-/// in blocks.
-fn assert_estimated(folder: &Path, command: &str, [tiny, input, output]: [&str; 3]) {
+/// Compares the estimates of `command` with what it takes more than for the tiny input: for the small input as a whole, and
+/// for one that is larger than `mib` MiB in blocks.
+fn assert_estimated(folder: &Path, (command, mib): (&str, usize), inputs: &Inputs, output: &str) {
     let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
     let run = |input: &str, limit: &str| {
         let line = format!("-v --max-memory {limit} {name} {input} {output} {flags}");
@@ -71,20 +75,31 @@ fn assert_estimated(folder: &Path, command: &str, [tiny, input, output]: [&str; 
         assert_eq!(run.code, Some(0), "{line}: {run:?}");
         run
     };
-    let fixed = run(tiny, "1G");
-    // Less than any of the filters takes for the whole input, and enough for a slice and those that its result depends on,
-    // which are eight times as large after doubling.
-    let little = if command.ends_with("200%") { "16M" } else { "8M" };
-    for (limit, in_blocks) in [("1G", false), (little, true)] {
+    let fixed = run(&inputs.tiny, "1G");
+    let large = if mib < LARGE_BLOCKS { &inputs.small } else { &inputs.large };
+    for (input, limit) in [(&inputs.small, "1G"), (large, &*format!("{mib}M"))] {
         let run = run(input, limit);
         let taken = (run.peak as f64 - fixed.peak as f64) * f64::from(1 << 20);
         let (estimated, is_divided) = estimate(&run);
         let what = format!("{command} {input} {limit}: about {estimated} bytes, measured {taken}");
-        assert_eq!(is_divided, in_blocks, "{what}");
+        assert_eq!(is_divided, limit != "1G", "{what}");
         assert!(estimated <= 1.5 * (taken + NOISE), "{what}");
         assert!(taken <= 1.5 * estimated + NOISE, "{what}");
     }
 }
+
+/// Inputs of one type.
+struct Inputs {
+    /// Two slices.
+    tiny: String,
+    /// 8 MB.
+    small: String,
+    /// 40 MB.
+    large: String,
+}
+
+/// From this limit on, the memory of blocks is much more than [`NOISE`], and the larger input is divided.
+const LARGE_BLOCKS: usize = 32;
 
 /// The input of a road, of about `bytes` bytes.
 fn input_of(folder: &Path, is_image: bool, dtype: &str, bytes: usize) -> String {
@@ -132,15 +147,24 @@ fn write_tiff(path: &Path, rows: usize, dtype: &str, samples: &[u8]) {
     fs::write(path, tiff).unwrap();
 }
 
-/// Runs each filter on 8 MB of each type.
+/// Runs each filter on each type that it takes.
 fn assert_all_estimated(is_image: bool) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let output = if is_image { "o.tif" } else { "o.nrrd" };
     for dtype in TYPES {
-        let [tiny, input] = [1, 8_000_000].map(|bytes| input_of(folder, is_image, dtype, bytes));
-        for (command, _) in FILTERS.iter().filter(|(_, types)| types.contains(&dtype)) {
-            assert_estimated(folder, command, [&tiny, &input, output]);
+        let [tiny, small, large] =
+            [1, 8_000_000, 40_000_000].map(|bytes| input_of(folder, is_image, dtype, bytes));
+        let inputs = Inputs { tiny, small, large };
+        for filter @ (command, _) in FILTERS {
+            // Light is linear in integers alone, and an image has no axis to project along.
+            let is_taken = match command.split(' ').next() {
+                Some("project") => !is_image,
+                _ => !command.contains("linear") || dtype.starts_with('u'),
+            };
+            if is_taken {
+                assert_estimated(folder, filter, &inputs, output);
+            }
         }
     }
 }
@@ -168,12 +192,48 @@ fn thumbnails_fit_in_little_memory() {
     for name in ["a.png", "a.jpg"] {
         pixels.save(folder.join(name)).unwrap();
     }
+    fs::write(folder.join("progressive.jpg"), progressive_jpeg([3000, 2000])).unwrap();
     for (command, mib) in [
         ("resize a.jpg o.png --max 256", 16),
+        // Two bytes for each of its coefficients, 36 MB.
+        ("resize progressive.jpg o.jpg --max 256", 60),
         ("resize a.png o.png --max 64", 24),
         ("resize a.png o.png --max 64 --filter area", 16),
     ] {
         let run = run_within_memory(folder, mib, command);
         assert_eq!(run.code, Some(0), "{command}: {run:?}");
     }
+}
+
+/// A progressive JPEG of three components in full resolution, all of whose coefficients are 0.
+fn progressive_jpeg([width, height]: [u16; 2]) -> Vec<u8> {
+    let segment = |marker: u8, body: &[u8]| {
+        [&[0xff, marker], &(body.len() as u16 + 2).to_be_bytes()[..], body].concat()
+    };
+    let [height_bytes, width_bytes] = [height, width].map(u16::to_be_bytes);
+    let components = [1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0];
+    let frame = [&[8], &height_bytes[..], &width_bytes, &[3], &components].concat();
+    // One code of one bit, 0: no difference, or the end of a block.
+    let huffman = |class: u8| [&[class, 1][..], &[0; 15], &[0]].concat();
+    let blocks = usize::from(width).div_ceil(8) * usize::from(height).div_ceil(8);
+    let scan = |members: &[u8], spectrum: [u8; 3]| {
+        let count = members.len() / 2;
+        let header = [&[count as u8], members, &spectrum].concat();
+        // The last byte is filled with ones.
+        let bits = count * blocks;
+        let last: &[u8] = if bits.is_multiple_of(8) { &[] } else { &[0xff >> (bits % 8)] };
+        [&segment(0xda, &header), &vec![0; bits / 8][..], last].concat()
+    };
+    let ac = [1, 2, 3].map(|component| scan(&[component, 0], [1, 63, 0]));
+    [
+        &[0xff, 0xd8],
+        &segment(0xdb, &[&[0][..], &[1; 64]].concat())[..],
+        &segment(0xc2, &frame),
+        &segment(0xc4, &huffman(0)),
+        &segment(0xc4, &huffman(0x10)),
+        &scan(&[1, 0, 2, 0, 3, 0], [0, 0, 0]),
+        &ac.concat(),
+        &[0xff, 0xd9],
+    ]
+    .concat()
 }

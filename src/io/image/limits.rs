@@ -1,7 +1,7 @@
 //! Checks of the sizes that a file claims, before memory is allocated for them.
 
 use super::error::BoxError;
-use crate::io::Limits;
+use crate::{io::Limits, util::memory};
 
 /// Returns an error for an image of `size` pixels and `bytes` bytes if it has no pixels, exceeds `limits`, or does not
 /// fit into memory.
@@ -30,10 +30,13 @@ pub const MAX_METADATA_BYTES: u64 = 32 << 20;
 /// Bytes that a decoder may take in addition to the samples with any limit.
 pub const MIN_SCRATCH: u64 = 16 << 20;
 
-/// Returns an error if `what`, a step of a decoder, takes more than the allowed memory in addition to the samples.
+/// Returns an error if `what`, a step of a decoder, takes more than the allowed memory in addition to the samples, of which
+/// there is one copy while the file is decoded.
 pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
-    match bytes <= limits.bytes().max(MIN_SCRATCH) {
-        true => Ok(()),
-        false => Err(limits.exceeded(what, bytes).into()),
+    let others = limits.copies.saturating_sub(1);
+    let needed = bytes.saturating_add(bytes.checked_div(others).unwrap_or(0));
+    if bytes <= MIN_SCRATCH || needed <= limits.memory {
+        return Ok(());
     }
+    Err(memory::exceeds_limit(what, needed, limits.memory).into())
 }
