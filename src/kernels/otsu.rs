@@ -133,17 +133,47 @@ impl PrefixSums {
         Self(iter::once((0, 0)).chain(filled.iter().scan((0, 0), add)).collect())
     }
 
-    /// The size of the class of bins `from` to `to - 1`, times its squared mean, as a fixed-point number. The variance
-    /// between classes and the sum of these weights have their maximum at the same division. Bins are numbered without
-    /// empty ones.
-    fn weight(&self, from: usize, to: usize) -> u128 {
-        /// Fractional bits. Weights are below 2^79.
-        const FRACTION: u32 = 40;
+    /// The size of the class of bins `from` to `to - 1`, and the square of its sum. Bins are numbered without empty ones.
+    fn class(&self, from: usize, to: usize) -> (u128, u128) {
         let ((before, moment_before), (end, moment_end)) = (self.0[from], self.0[to]);
-        let (count, moment) = (u128::from(end - before), moment_end - moment_before);
-        let square = moment * moment;
+        let moment = moment_end - moment_before;
+        (u128::from(end - before), moment * moment)
+    }
+
+    /// The size of the class of bins `from` to `to - 1`, times its squared mean, as a fixed-point number, rounded down.
+    /// The variance between classes and the sum of these weights have their maximum at the same division.
+    fn weight(&self, from: usize, to: usize) -> u128 {
+        /// Fractional bits. Sums of weights are below 2^79.
+        const FRACTION: u32 = 48;
+        let (count, square) = self.class(from, to);
         let whole = square / count;
         (whole << FRACTION) + ((square - whole * count) << FRACTION) / count
+    }
+
+    /// Whether the exact sum of the weights of the first of two divisions is larger. Each has the bounds of its
+    /// classes, from the last bin on.
+    fn is_better(&self, divisions: [Vec<usize>; 2]) -> bool {
+        /// Bits that are added to the quotients at a time.
+        const DIGIT: u32 = 64;
+        let mut parts = Vec::new();
+        for (bounds, sign) in divisions.iter().zip([1, -1]) {
+            parts.extend(bounds.windows(2).map(|ends| (self.class(ends[1], ends[0]), sign)));
+        }
+        // Sums that differ do so by at least the inverse of the product of all sizes. With one more bit for each class,
+        // that exceeds what is left to be divided and the largest difference that is undecided.
+        let bits: u32 = parts.iter().map(|((count, _), _)| count.ilog2() + 2).sum();
+        let mut difference = 0i128;
+        for _ in 0..=bits.div_ceil(DIGIT) {
+            difference <<= DIGIT;
+            for ((count, rest), sign) in &mut parts {
+                difference += *sign * (*rest / *count) as i128;
+                *rest = (*rest % *count) << DIGIT;
+            }
+            if difference.unsigned_abs() > parts.len() as u128 {
+                return difference > 0;
+            }
+        }
+        false
     }
 
     /// The best division into `count + 1` classes: the first bin of each class but the first.
@@ -169,11 +199,16 @@ impl PrefixSums {
                 }
                 let to = usize::midpoint(ends.start, ends.end);
                 let mut cut = tried.start;
-                let end = tried.end.min(to).max(tried.start);
-                for (start, before) in (tried.start..end).zip(&best[tried.start..end]) {
-                    let sum = before + self.weight(start, to);
-                    // Each weight is rounded down, so the sums of equally good divisions differ by up to `class`.
-                    if sum > next[to] + class as u128 {
+                next[to] = best[cut] + self.weight(cut, to);
+                for start in cut + 1..tried.end.min(to) {
+                    let sum = best[start] + self.weight(start, to);
+                    // The weights of `class + 1` classes are rounded down.
+                    let error = class as u128 + 1;
+                    let bounds =
+                        |start| [vec![to, start], first_bins(&starts, start), vec![0]].concat();
+                    if sum >= next[to] + error
+                        || sum + error > next[to] && self.is_better([start, cut].map(bounds))
+                    {
                         (next[to], cut) = (sum, start);
                     }
                 }
@@ -184,16 +219,18 @@ impl PrefixSums {
             best = next;
             starts.push(cuts);
         }
-        let mut to = bins;
-        let mut cuts: Vec<usize> = starts
-            .iter()
-            .rev()
-            .map(|cuts| {
-                to = cuts[to] as usize;
-                to
-            })
-            .collect();
+        let mut cuts = first_bins(&starts, bins);
         cuts.reverse();
         cuts
     }
+}
+
+/// The first bin of each class but the first, from the last class on, of the best division of bins 0 to `to - 1`.
+/// `starts` has that of the last class for each number of classes and each `to`.
+fn first_bins(starts: &[Vec<u32>], mut to: usize) -> Vec<usize> {
+    let before = |cuts: &Vec<u32>| {
+        to = cuts[to] as usize;
+        to
+    };
+    starts.iter().rev().map(before).collect()
 }

@@ -1,7 +1,7 @@
 //! Otsu's thresholds: the division with the maximum variance between classes, found by trying all of them exactly.
 
 use gpuproc::{
-    data::{noise::Noise, samples::Samples},
+    data::{dtype::Dtype, noise::Noise, samples::Samples},
     kernels::otsu::Otsu,
 };
 
@@ -27,16 +27,51 @@ fn divisions(first: usize, values: usize, count: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
+/// A number of any size: its digits, the lowest first, the highest not 0.
+type Big = Vec<u32>;
+
+fn big(mut n: u128) -> Big {
+    let mut digits = Vec::new();
+    while n > 0 {
+        digits.push(n as u32);
+        n >>= 32;
+    }
+    digits
+}
+
+/// a b + c d.
+fn sum_of_products(pairs: [[&Big; 2]; 2]) -> Big {
+    let len = pairs.iter().map(|[a, b]| a.len() + b.len()).max().unwrap();
+    let mut digits = vec![0; len + 1];
+    for [a, b] in pairs {
+        for (i, &a) in a.iter().enumerate() {
+            let mut rest = 0;
+            for (j, digit) in digits[i..].iter_mut().enumerate() {
+                let b = b.get(j).copied().unwrap_or(0);
+                rest += u64::from(a) * u64::from(b) + u64::from(*digit);
+                *digit = rest as u32;
+                rest >>= 32;
+            }
+        }
+    }
+    while digits.last() == Some(&0) {
+        digits.pop();
+    }
+    digits
+}
+
 /// The sum over the classes of the squared sum of their samples, divided by their size: a fraction.
-fn weight(values: &[(i128, i128)], cuts: &[usize]) -> (i128, i128) {
+fn weight(values: &[(i128, i128)], cuts: &[usize]) -> [Big; 2] {
     let ends = cuts.iter().copied().chain([values.len()]);
     let mut from = 0;
-    ends.fold((0, 1), |(top, bottom), to| {
+    ends.fold([big(0), big(1)], |[top, bottom], to| {
         let class = &values[from..to];
         from = to;
-        let size: i128 = class.iter().map(|&(_, n)| n).sum();
-        let sum: i128 = class.iter().map(|&(value, n)| value * n).sum();
-        (top * size + sum * sum * bottom, bottom * size)
+        let size = big(class.iter().map(|&(_, n)| n.unsigned_abs()).sum());
+        let sum = big(class.iter().map(|&(value, n)| value * n).sum::<i128>().unsigned_abs());
+        let square = sum_of_products([[&sum, &sum], [&sum, &big(0)]]);
+        let bottoms = sum_of_products([[&bottom, &size], [&size, &big(0)]]);
+        [sum_of_products([[&top, &size], [&square, &bottom]]), bottoms]
     })
 }
 
@@ -44,11 +79,16 @@ fn weight(values: &[(i128, i128)], cuts: &[usize]) -> (i128, i128) {
 fn reference(values: &[(i128, i128)], count: usize) -> Vec<f64> {
     let mut all = divisions(1, values.len(), count);
     all.sort_by_key(|cuts| cuts.iter().rev().copied().collect::<Vec<_>>());
-    let mut best: Option<(Vec<usize>, (i128, i128))> = None;
+    let is_larger = |[top, bottom]: &[Big; 2], [other_top, other_bottom]: &[Big; 2]| {
+        let products = [[top, other_bottom], [other_top, bottom]];
+        let [a, b] = products.map(|pair| sum_of_products([pair, [&big(0); 2]]));
+        a.len() > b.len() || a.len() == b.len() && a.iter().rev().gt(b.iter().rev())
+    };
+    let mut best: Option<(Vec<usize>, [Big; 2])> = None;
     for cuts in all {
-        let (top, bottom) = weight(values, &cuts);
-        if best.as_ref().is_none_or(|(_, found)| top * found.1 > found.0 * bottom) {
-            best = Some((cuts, (top, bottom)));
+        let own = weight(values, &cuts);
+        if best.as_ref().is_none_or(|(_, found)| is_larger(&own, found)) {
+            best = Some((cuts, own));
         }
     }
     let middle = |cut: usize| (values[cut - 1].0 + values[cut].0) as f64 / 2.0;
@@ -76,13 +116,39 @@ fn thresholds_equal_those_of_all_divisions() {
             Samples::I32(all().map(|value| value as i32 - 2_000_000_000).collect()),
             Samples::U32(all().map(|value| (value + 4_000_020_000) as u32).collect()),
         ];
-        for (samples, offset) in kinds.iter().zip([0.0, 2e4, -2e9, 4_000_020_000.0]) {
-            for count in 1..=4 {
-                let expected = reference(&values, count);
+        for count in 1..=4 {
+            let expected = reference(&values, count);
+            for (samples, offset) in kinds.iter().zip([0.0, 2e4, -2e9, 4_000_020_000.0]) {
                 let expected: Vec<f64> = expected.iter().map(|value| value + offset).collect();
                 let found = thresholds(samples, count).unwrap();
                 assert_eq!(found, expected, "round {round}: {values:?} {}", samples.dtype());
             }
+        }
+    }
+}
+
+/// Histograms that are symmetrical but for some samples of many: the best division is better by a tiny part.
+#[test]
+fn thresholds_of_many_samples_are_exact() {
+    let mut noise = Noise(3);
+    let mut histograms = vec![vec![2_000_000, 1, 2_000_001], vec![1_000_000, 1, 1_000_001]];
+    for round in 0..120 {
+        let mut pick = |n: u64| (noise.next() >> 20) % n;
+        let (half, bits) = (2 + round % 3, 10 + pick(33));
+        let mut counts: Vec<u64> = (0..half).map(|_| (1 << bits) + pick(3)).collect();
+        counts.extend((round % 2 == 0).then_some(1));
+        let mirrored: Vec<u64> = counts[..half].iter().rev().map(|n| n + pick(2)).collect();
+        counts.extend(mirrored);
+        histograms.push(counts);
+    }
+    for counts in histograms {
+        let mut otsu = Otsu::new(Dtype::U8);
+        let values: Vec<_> = (0..).zip(counts.iter().map(|&n| i128::from(n))).collect();
+        for (value, &n) in (0..).zip(&counts) {
+            otsu.count(&Samples::U8(vec![value]), n);
+        }
+        for count in 1..counts.len() {
+            assert_eq!(otsu.thresholds(count).unwrap(), reference(&values, count), "{counts:?}");
         }
     }
 }
