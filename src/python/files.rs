@@ -176,20 +176,21 @@ pub(super) fn imwrite(
 ) -> PyResult<()> {
     prepare()?;
     let sink = Sink::File(path);
-    let array = as_array(image)?;
-    let is_array_of_volume = array.ndim() == 3 && channel_axis.is_none();
+    let numbers = as_array(image)?;
+    let is_array_of_volume = numbers.ndim() == 3 && channel_axis.is_none();
     let is_volume = writes_volume(&sink, if is_array_of_volume { 3 } else { 2 });
     let channel_axis = match channel_axis {
-        None if array.ndim() == 3 && !is_volume => Some(2),
-        axis => axis.map(|axis| axis_index("channel_axis", axis, array.ndim())).transpose()?,
+        None if numbers.ndim() == 3 && !is_volume => Some(2),
+        axis => axis.map(|axis| axis_index("channel_axis", axis, numbers.ndim())).transpose()?,
     };
-    if channel_axis.is_some_and(|axis| is_volume || axis + 1 != array.ndim()) {
+    if channel_axis.is_some_and(|axis| is_volume || axis + 1 != numbers.ndim()) {
         return Err(PyValueError::new_err("channel_axis: expected the last axis of an image"));
     }
-    let mut array = Array::new(&array, channel_axis.map(|axis| Int(Ok(axis as i64))))?;
+    let mut array = Array::new(&numbers, channel_axis.map(|axis| Int(Ok(axis as i64))))?;
     if array.is_bool {
         // Masks are 0 and 255, as those of the program.
-        let white = image.call_method1("astype", ("uint8",))?.call_method1("__mul__", (255_u8,))?;
+        let white =
+            numbers.call_method1("astype", ("uint8",))?.call_method1("__mul__", (255_u8,))?;
         array = Array::new(&white, channel_axis.map(|axis| Int(Ok(axis as i64))))?;
     }
     let axes = array.layout.axes;

@@ -237,6 +237,8 @@ def test_arguments_of_files_are_checked(tmp_path):
                 gp.imwrite(tmp_path / name, array)
             except Exception as error:
                 assert isinstance(error, (*KNOWN, OSError)) and "\n" not in str(error), f"{name} {context}: {error!r}"
+    gp.imwrite(tmp_path / "list.png", [[True, False]])
+    assert gp.imread(tmp_path / "list.png").tolist() == [[255, 0]]
 
 
 def test_zeros_of_both_signs_are_equal_arguments():
@@ -292,7 +294,7 @@ def test_wrong_types_are_one_line_with_the_name():
         (lambda: gp.histogram(image, bins="x"), "bins: expected an int"),
         (lambda: gp.histogram(image, range={}), "range: expected a number or a sequence of them"),
         (lambda: gp.threshold(image, {}), 'value: expected a number, a sequence of numbers, or "otsu"'),
-        (lambda: gp.imread("a.png", page=None), "page: expected an int"),
+        (lambda: gp.imread("a.png", page="x"), "page: expected an int"),
     ]:
         with pytest.raises(TypeError) as caught:
             call()
