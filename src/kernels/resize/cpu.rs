@@ -141,29 +141,22 @@ fn weigh<S: Arithmetic<F, T>, F: Scalar, T: Scalar>(
     part: Range<usize>,
     (from, to): (&[F], &mut [T]),
 ) {
-    let [outer, length, inner] = pass.shape.along(pass.axis);
+    let [_, length, inner] = pass.shape.along(pass.axis);
     let (windows, stride, count) = (&table.windows, table.stride, pass.output.len());
     let rounding = Rounding { shift: pass.shift(), range: pass.range };
-    // The results of a part are neighbours for each outer position, and those of all positions together.
-    let group = if part.len() == count { outer } else { 1 };
-    let groups = to.chunks_mut((group * count * inner).max(1));
-    for (to, from) in groups.zip(from.chunks((group * length * inner).max(1))) {
-        let to = match part.len() == count {
-            true => to,
-            false => &mut to[part.start * inner..part.end * inner],
-        };
+    to.chunks_mut((count * inner).max(1)).enumerate().par_each(|(outer, to)| {
+        let from = &from[outer * length * inner..][..length * inner];
+        let to = &mut to[part.start * inner..part.end * inner];
         if inner > 4 {
-            to.chunks_mut(inner).enumerate().par_each(|(row, to)| {
-                let (outer, position) = (row / part.len(), row % part.len());
+            return to.chunks_mut(inner).enumerate().par_each(|(position, to)| {
                 let window = &windows[position];
-                let from = &from[(outer * length + window.start) * inner..];
+                let from = &from[window.start * inner..];
                 let weights = &weights[position * stride..][..window.len()];
                 vectorize(
                     #[inline(always)]
                     || weigh_rows::<S, F, T>(weights, from, to, rounding),
                 );
             });
-            continue;
         }
         let weigh = match inner {
             1 => weigh_pixels::<S, F, T, 1>,
@@ -171,18 +164,12 @@ fn weigh<S: Arithmetic<F, T>, F: Scalar, T: Scalar>(
             3 => weigh_pixels::<S, F, T, 3>,
             _ => weigh_pixels::<S, F, T, 4>,
         };
-        to.chunks_mut(part.len() * inner).enumerate().par_each(|(outer, to)| {
-            let from = &from[outer * length * inner..][..length * inner];
-            if part.len() <= PIECE {
-                return weigh((windows, weights, stride), from, to, rounding);
-            }
-            to.chunks_mut(PIECE * inner).enumerate().par_each(|(piece, to)| {
-                let (windows, weights) =
-                    (&windows[piece * PIECE..], &weights[piece * PIECE * stride..]);
-                weigh((windows, weights, stride), from, to, rounding);
-            });
+        to.chunks_mut(PIECE * inner).enumerate().par_each(|(piece, to)| {
+            let (windows, weights) =
+                (&windows[piece * PIECE..], &weights[piece * PIECE * stride..]);
+            weigh((windows, weights, stride), from, to, rounding);
         });
-    }
+    });
 }
 
 /// Weighs whole rows, of which `from` begins with the first.
