@@ -2,9 +2,9 @@
 //!
 //! A band of slices knows the classes that are open at its start, those with samples in the slice before. In the trees of a
 //! band, nodes are these classes and the provisional numbers of the band, in this order, so that roots come first in
-//! raster order. Classes that are open at the end of a band are some of its roots. If later bands join them, a pass from
-//! the last band to the first one joins the trees of earlier bands, and a pass in the other direction numbers the roots.
-//! Each pass has one band in memory.
+//! raster order. The classes that are open at the end of a band are roots of its trees. Later bands may join them: a
+//! backward pass passes these joins to earlier bands, and a forward pass numbers the roots. Each pass has one band in
+//! memory.
 
 use super::forest::{BACKGROUND, Forest};
 use crate::util::{
@@ -132,7 +132,7 @@ impl Tables {
                 None => before[class as usize],
                 Some(own) => labels[own],
             };
-            before = classes.iter().map(label).collect::<Vec<u32>>();
+            before = memory::collected(classes.iter().map(label));
             self.roots.write(number_end, &labels)?;
             number_end += numbers;
             link_end += open + next + light;

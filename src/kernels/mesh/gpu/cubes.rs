@@ -18,7 +18,7 @@ use super::{
 use crate::{
     data::surface::Surface,
     gpu::{Batch, Buffer, Context, Shader},
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 /// A piece of a slab on the device, and the passes over it.
@@ -176,8 +176,8 @@ impl<'a> SlabPasses<'a> {
             ["VERTICES", "ACTIVE", "NAN_CELLS"].map(|name| section(name, count) as usize);
         let words: Vec<u32> = self.context.read(&self.blocks, end)?;
         Ok(BlockStarts {
-            blocks: words[first..active].to_vec(),
-            active: words[active..][..totals.active as usize].to_vec(),
+            blocks: memory::copied(&words[first..active])?,
+            active: memory::copied(&words[active..][..totals.active as usize])?,
             totals: [totals.vertices, totals.triangles],
         })
     }

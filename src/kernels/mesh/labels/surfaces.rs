@@ -40,7 +40,7 @@ impl<'a> LabelSurfaces<'a> {
         // Number of sides of each label; later the index of its next side in `sides`.
         let mut counts: HashMap<u32, usize> = HashMap::new();
         for_each_run(&mesh.quads, |label, run| *counts.entry(label).or_default() += run.len());
-        let mut order: Vec<u32> = counts.keys().copied().collect();
+        let mut order: Vec<u32> = memory::collected(counts.keys().copied());
         order.sort_unstable();
         let mut end = 0;
         let mut range = |label: &u32| {
@@ -48,7 +48,7 @@ impl<'a> LabelSurfaces<'a> {
             end += counts[label];
             (*label, start..end)
         };
-        let labels: Vec<(u32, Range<usize>)> = order.iter().map(&mut range).collect();
+        let labels: Vec<(u32, Range<usize>)> = memory::collected(order.iter().map(&mut range));
         for (label, range) in &labels {
             counts.insert(*label, range.start);
         }

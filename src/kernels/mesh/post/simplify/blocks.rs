@@ -310,13 +310,10 @@ fn merge(
     drop(old);
     let mut base = shared as u32;
     let starts = blocks.iter().par_map(|block| block.simplifier.free_vertices());
-    let starts: Vec<u32> = starts
-        .into_iter()
-        .map(|count| {
-            base += count as u32;
-            base - count as u32
-        })
-        .collect();
+    let starts: Vec<u32> = memory::collected(starts.into_iter().map(|count| {
+        base += count as u32;
+        base - count as u32
+    }));
     let owners = &*owners;
     for block in &blocks {
         block.simplifier.add_locked(block.shared, owners, &mut merged);

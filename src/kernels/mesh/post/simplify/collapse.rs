@@ -118,7 +118,7 @@ impl Simplifier<'_> {
     /// The errors of every `step`-th half edge whose edge may collapse.
     pub(super) fn sample(&self, step: usize) -> Vec<u32> {
         let sampled = self.errors.chunks(step).map(|errors| errors[0].load(Relaxed));
-        sampled.filter(|&error| error < NEVER.to_bits()).collect()
+        memory::collected(sampled.filter(|&error| error < NEVER.to_bits()))
     }
 
     /// The edges of a pass: edges with errors up to `limit`, for `wanted` further collapses.

@@ -38,7 +38,7 @@ pub(super) fn close_holes(surface: &mut Surface) -> Result<()> {
         }
         if next == first {
             let triangles = rim[1..].array_windows().map(|&[from, to]| [first, from, to]);
-            memory::append(&mut surface.triangles, &mut triangles.collect())?;
+            memory::append(&mut surface.triangles, &mut memory::collected(triangles))?;
         }
     }
     Ok(())
