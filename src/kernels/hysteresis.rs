@@ -86,8 +86,9 @@ impl Filter for Hysteresis {
     fn working_bytes(&self, input: GridType) -> u64 {
         let width = input.shape.dims[0].max(1);
         let runs = RULE.max_row_bytes(width).div_ceil(width as u64);
-        // Classes, runs with what their vectors reserve, and the mask.
-        2 * input.dtype.size() as u64 + runs + runs / 4 + 2
+        let (channels, size) = (input.shape.channels.max(1) as u64, input.dtype.size() as u64);
+        // Pixels, their luminance, classes, runs with what their vectors reserve, and the mask.
+        (2 * channels * size + runs + runs / 4 + 2).div_ceil(channels)
     }
 
     fn copies(&self) -> u64 {

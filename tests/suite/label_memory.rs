@@ -5,7 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use gpuproc::{
     data::{
-        grid::{Alpha, Grid},
+        dtype::Dtype,
+        grid::{Alpha, Grid, GridType, Shape},
         noise::Noise,
         samples::Samples,
     },
@@ -93,6 +94,28 @@ fn narrow_images_take_little_memory() {
     write_image(&folder.join("tall.png"), [1, 2_000_000], |_, y| y % 2 == 0);
     for line in ["label tall.png -o o.tif", "threshold tall.png -o o.tif --hysteresis 10,20"] {
         assert_bounded(folder, 4, line, &["o.tif"]);
+    }
+}
+
+/// A pixel of several channels needs as much for runs and labels as one of one channel.
+#[test]
+fn channels_of_a_pixel_share_its_runs() {
+    let label = Label::new(None, 2, false, 1).unwrap();
+    let filters: [&dyn Filter; 2] = [&label, &Hysteresis::new([0.2, 0.5])];
+    for dtype in [Dtype::U8, Dtype::U16, Dtype::F32] {
+        for filter in filters {
+            let pixel = |channels: usize| {
+                let shape = Shape { dims: [640, 480, 1], channels };
+                channels as u64 * filter.working_bytes(GridType { shape, dtype })
+            };
+            for channels in [3, 4] {
+                // The samples themselves and a copy, keys of 4 bytes, and a remainder.
+                let more = 2 * (channels - 1) * dtype.size() + 4 + channels;
+                let [grey, colour] = [1, channels].map(pixel);
+                assert!(colour > grey, "{dtype} {filter:?} {channels}: {grey} {colour}");
+                assert!(colour <= grey + more as u64, "{dtype} {filter:?} {channels}: {colour}");
+            }
+        }
     }
 }
 

@@ -145,7 +145,10 @@ fn parts(samples: Range<usize>, step: usize) -> impl ExactSizeIterator<Item = Ra
 fn seam([a, b]: [&Runs; 2], slices: Slices, reach: Reach) -> Vec<[u32; 2]> {
     let mut pairs = Vec::new();
     let above = a.rows() - slices.height;
-    a.touching_slices(above, (b, 0), (slices, reach), |a, b| pairs.push([a, b]));
+    a.touching_slices(above, (b, 0), (slices, reach), |a, b| {
+        memory::reserve(&mut pairs, 1).unwrap_or_else(memory::raise);
+        pairs.push([a, b]);
+    });
     pairs
 }
 
@@ -270,11 +273,15 @@ impl Components {
         let seams = before.as_ref().zip(new.first()).map(|(runs, slab)| (runs, 0, slab));
         let inner = new.windows(2).map(|pair| (&pair[0].runs, node(&pair[0]), &pair[1]));
         let seams: Vec<_> = seams.into_iter().chain(inner).collect();
-        let joined = seams.into_iter().par_map(|(runs, first, slab)| {
-            (seam([runs, &slab.runs], slices, rule.reach), first, node(slab))
-        });
-        for (pairs, first, second) in joined {
-            pairs.into_iter().for_each(|[a, b]| forest.join(first + a, second + b));
+        // Of the bytes that `runs::bytes` counts for a run, the roots and the last pass need 8 later. Until then, they are
+        // for pairs: those of as many seams as threads, a quarter of a large band.
+        for seams in seams.chunks(rayon::current_num_threads()) {
+            let joined = seams.iter().par_map(|&(runs, first, slab)| {
+                (seam([runs, &slab.runs], slices, rule.reach), first, node(slab))
+            });
+            for (pairs, first, second) in joined {
+                pairs.into_iter().for_each(|[a, b]| forest.join(first + a, second + b));
+            }
         }
         let roots = forest.into_roots([].into_iter());
         // A parent is smaller than its children.
@@ -304,7 +311,7 @@ impl Components {
         self.store(&roots, &weights, open, &classes)?;
         let weight = |&class: &u32| weights[class as usize];
         let weights = if weights.is_empty() { &[][..] } else { &classes };
-        Ok((runs, weights.iter().map(weight).collect()))
+        Ok((runs, memory::collected(weights.iter().map(weight))))
     }
 
     /// Stores the trees of a band at whose end the roots `classes` are open.

@@ -236,8 +236,10 @@ impl Filter for Label {
         let width = input.shape.dims[0].max(1);
         let runs = self.rule.max_row_bytes(width).div_ceil(width as u64);
         let observed = self.observer.as_ref().map_or(0, |observer| observer.working_bytes());
-        // Keys, runs with what their vectors reserve, and labels.
-        2 * input.dtype.size() as u64 + runs + runs / 4 + 4 + observed
+        let (channels, size) = (input.shape.channels.max(1) as u64, input.dtype.size() as u64);
+        let keys = if channels > 1 && input.dtype == Dtype::U8 { 4 } else { channels * size };
+        // Pixels, keys, runs with what their vectors reserve, and labels.
+        (channels * size + keys + runs + runs / 4 + 4 + observed).div_ceil(channels)
     }
 
     fn copies(&self) -> u64 {

@@ -388,9 +388,12 @@ impl Runs {
         for y in 0..slices.height {
             // Where a third run touches both runs, and so has joined them already: in the row before, or in the slice
             // before at the same y. Equal samples must also have the same x as that of `other`.
-            let known = |y: usize| match is_equal {
-                true => [other.equal(0, row + y), other.equal(1, row + y)],
-                false => [Some(other.row(row + y - usize::from(y > 0))), Some(self.row(above + y))],
+            let known = |y: usize| {
+                if is_equal {
+                    [other.equal(0, row + y), other.equal(1, row + y)]
+                } else {
+                    [Some(other.row(row + y - usize::from(y > 0))), Some(self.row(above + y))]
+                }
             };
             let [before, middle] = known(y);
             let before = before.filter(|_| y > 0);
