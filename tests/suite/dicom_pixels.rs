@@ -4,7 +4,7 @@
 use std::{fs, io::Write, path::Path};
 
 use flate2::{Compression, write::DeflateEncoder};
-use gpuproc::{data::dtype::Dtype, util::timings::Timings};
+use gpuproc::{data::dtype::Dtype, jpeg::jpeg_ls::Header, util::timings::Timings};
 
 use crate::{
     dicom_files::{Attributes, JPEG_LS, PLAIN},
@@ -158,8 +158,16 @@ fn jpeg_ls_pictures_have_the_samples_of_their_source() {
             let expected = (sum as f64 / f64::from(samples)).round();
             largest = largest.max((found - expected).abs());
         }
-        assert!(largest <= f64::from(near), "{name}: {largest}");
+        assert!(largest <= near as f64, "{name}: {largest}");
         assert!(near == 0 || largest > 0.0, "{name} is not exact");
+        // So exchanged channels are found, too.
+        let decoded = Header::parse(&packed).and_then(|header| header.decode()).unwrap();
+        assert_eq!(decoded.len(), found.len() * usize::from(samples), "{name}");
+        for (i, &found) in decoded.iter().enumerate() {
+            let (pixel, c) = (i as i64 / i64::from(samples), i as i64 % i64::from(samples));
+            let expected = sample(pixel % 20, pixel / 20, c, bits.into());
+            assert!((i64::from(found) - expected).abs() <= near, "{name}, sample {i}: {found}");
+        }
         // Data that end early are an error, never other pixels.
         for len in (4..packed.len() - 4).step_by(97) {
             picture.clone().fragments(&[], &[&packed[..len]]).write(&path, JPEG_LS);
