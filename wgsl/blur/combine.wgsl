@@ -9,13 +9,12 @@
 
 #import shared/keys
 
-// Set by the host: bits per sample, and whether samples are signed integers. FLOAT stays false.
+// Set by the host: bits per sample, whether samples are signed integers, and the largest number below 1/2. FLOAT stays
+// false.
 const BITS = 8u;
 const SIGNED = false;
+const HALF = 0.5;
 const FLOAT = false;
-
-// The largest number below 1/2, as on the CPU.
-const HALF = 0x1.fffffffffffffp-2;
 
 const GROUP = 256u;
 const MIN = select(0, -i32(SIGN), SIGNED);

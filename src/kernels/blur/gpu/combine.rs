@@ -38,7 +38,12 @@ const DTYPES: [Dtype; 4] = [Dtype::U8, Dtype::I8, Dtype::U16, Dtype::I16];
 
 /// The shaders for all types.
 pub fn variants() -> Vec<Shader> {
-    DTYPES.map(|dtype| specialised(&SHADER, dtype)).into()
+    DTYPES.map(shader).into()
+}
+
+/// The shader for samples of type `dtype`.
+fn shader(dtype: Dtype) -> Shader {
+    specialised(&SHADER, dtype).with(&[("HALF", &*format!("{HALF:?}"))])
 }
 
 /// How a sample of the result is computed from those of the passes, rounded and clamped to the type of the samples.
@@ -107,7 +112,7 @@ pub fn combine(
     let largest = Shape { dims: blocks.longest(), ..shape };
     let plans = plans.iter().map(|plan| Resident::new(context, plan, largest, edge));
     let plans = plans.collect::<Result<Vec<_>>>()?;
-    let (shader, size) = (specialised(&SHADER, dtype), dtype.size());
+    let (shader, size) = (shader(dtype), dtype.size());
     let table = context.upload("table", &combination.table(dtype))?;
     let (is_root, last) = (combination == Combination::Root, plans.len() - 1);
     let run = |dims, from: &[u8], to: &mut [u8]| {
