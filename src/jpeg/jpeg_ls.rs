@@ -54,14 +54,14 @@ impl<'a> Header<'a> {
         let size = [[x1, x0], [y1, y0]].map(|side| usize::from(u16::from_be_bytes(side)));
         let components = usize::from(count);
         let ids: Vec<u8> = list.chunks_exact(3).map(|component| component[0]).collect();
-        match (2..=16).contains(&precision)
-            && !size.contains(&0)
-            && (1..=MAX_COMPONENTS).contains(&components)
-            && ids.len() == components
+        if !(2..=16).contains(&precision)
+            || size.contains(&0)
+            || !(1..=MAX_COMPONENTS).contains(&components)
+            || ids.len() != components
         {
-            true => Ok(Self { bytes, size, components, precision: precision.into(), ids }),
-            false => Err(invalid("frame header")),
+            return Err(invalid("frame header"));
         }
+        Ok(Self { bytes, size, components, precision: precision.into(), ids })
     }
 
     /// Decodes the samples, row by row; the samples of a pixel follow each other.
@@ -187,10 +187,10 @@ impl Bits<'_> {
     }
 
     fn check(&self) -> Result<()> {
-        match self.count < self.appended {
-            true => Err(invalid("data end early")),
-            false => Ok(()),
+        if self.count < self.appended {
+            return Err(invalid("data end early"));
         }
+        Ok(())
     }
 
     /// Offset of the marker after the data.
@@ -238,15 +238,12 @@ impl<'a> Scan<'a> {
         let maxval = or_default(preset[0], (1 << precision) - 1);
         // Defaults of T.87, C.2.4.1.1.1.
         let clamp = |value: i32, low: i32| if value > maxval || value < low { low } else { value };
-        let [f1, f2, f3] = match maxval >= 128 {
-            true => {
-                let factor = (maxval.min(4095) + 128) / 256;
-                [factor + 2, factor * 4 + 3, factor * 17 + 4]
-            }
-            false => {
-                let factor = 256 / (maxval + 1);
-                [3 / factor, 7 / factor, 21 / factor]
-            }
+        let [f1, f2, f3] = if maxval >= 128 {
+            let factor = (maxval.min(4095) + 128) / 256;
+            [factor + 2, factor * 4 + 3, factor * 17 + 4]
+        } else {
+            let factor = 256 / (maxval + 1);
+            [3 / factor, 7 / factor, 21 / factor]
         };
         let at_least = |value: i32, low: i32| if maxval >= 128 { value } else { value.max(low) };
         let t1 = or_default(preset[1], clamp(at_least(f1 + 3 * near, 2), near + 1));
@@ -369,12 +366,8 @@ impl<'a> Scan<'a> {
         let mapped = self.mapped_error(k, self.limit)?;
         let is_negative = mapped & 1 == 1;
         let half = mapped >> 1;
-        let error = match self.near == 0 && k == 0 && 2 * b <= -n {
-            true if is_negative => half,
-            true => -half - 1,
-            false if is_negative => -half - 1,
-            false => half,
-        };
+        let is_mirrored = self.near == 0 && k == 0 && 2 * b <= -n;
+        let error = if is_negative == is_mirrored { half } else { -half - 1 };
         let context = &mut self.contexts[q];
         context.a += i64::from(error.abs());
         context.b += i64::from(error * (2 * self.near + 1));
@@ -447,10 +440,7 @@ impl<'a> Scan<'a> {
         let mapped = self.mapped_error(k, self.limit - bits - 1)?;
         let sum = mapped + kind;
         let size = (sum + 1) >> 1;
-        let error = match (k != 0 || 2 * b >= n) == (sum & 1 == 1) {
-            true => -size,
-            false => size,
-        };
+        let error = if (k != 0 || 2 * b >= n) == (sum & 1 == 1) { -size } else { size };
         let context = &mut self.contexts[q];
         context.b += i64::from(error < 0);
         context.a += i64::from((mapped + 1 - kind) >> 1);
@@ -466,10 +456,10 @@ impl<'a> Scan<'a> {
     fn mapped_error(&mut self, k: u32, limit: u32) -> Result<i32> {
         let max = limit.checked_sub(self.qbpp + 1).ok_or_else(|| invalid("code of a sample"))?;
         let zeros = self.bits.zeros(max)?;
-        match zeros < max {
-            true => Ok((zeros << k) as i32 | self.bits.take(k)?),
-            false => Ok(self.bits.take(self.qbpp)? + 1),
+        if zeros < max {
+            return Ok((zeros << k) as i32 | self.bits.take(k)?);
         }
+        Ok(self.bits.take(self.qbpp)? + 1)
     }
 
     /// The sample of prediction `px` and quantized error `error` (T.87, A.4.5 and A.8).

@@ -238,8 +238,8 @@ pub trait Filter: fmt::Debug + Send + Sync {
         self.run(device, input)
     }
 
-    /// The first of the `smaller` sizes in which an image of this width and height may be decoded, the smallest first, and the
-    /// filter for the smaller image.
+    /// `smaller` are the sizes at which an image of `size` can also be decoded, smallest first. Returns the index of the
+    /// first one that suffices, and the filter for it.
     fn shrunken(
         &self,
         _size: [usize; 2],

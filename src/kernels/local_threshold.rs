@@ -144,7 +144,8 @@ impl Filter for LocalThreshold {
 
     fn working_bytes(&self, input: GridType) -> u64 {
         let size = input.dtype.size() as u64;
-        // Before and after a pass, also of squares; floats also before they are squared or converted.
+        // Buffers of a pass (input and result). Sauvola runs a second pass over the squares. Floats also keep the
+        // unconverted samples.
         let (is_exact, is_square_exact) = match input.dtype {
             Dtype::U8 => (self.fits(255.0), self.fits(65_025.0)),
             Dtype::U16 => (self.fits(65_535.0), false),

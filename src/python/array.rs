@@ -241,20 +241,17 @@ pub(super) fn detached<R: Send>(
             Err(memory::raised(panic).unwrap_or_else(broken))
         })
     };
-    let result = py.detach(|| match len <= SMALL {
-        true => parallel::on_this_thread(work),
-        false => work(),
-    });
+    let result = py.detach(|| if len <= SMALL { parallel::on_this_thread(work) } else { work() });
     result.map_err(exception)
 }
 
 /// Checks that a result of type `output` can be made of each of `grids` grids of type `input`.
 pub(super) fn checked_result(input: GridType, output: GridType, grids: usize) -> Result<()> {
     check_memory("the result", output.bytes().saturating_mul(grids as u64))?;
-    match input.bytes() == 0 && output.bytes() > 0 {
-        true => Err(Error::bad_input("the array has no samples")),
-        false => Ok(()),
+    if input.bytes() == 0 && output.bytes() > 0 {
+        return Err(Error::bad_input("the array has no samples"));
     }
+    Ok(())
 }
 
 /// `array` in C order and native byte order, and its type, which is one of `known`. Booleans become u8.
@@ -292,10 +289,10 @@ pub(super) fn in_order<'py>(
 /// Checks that there is memory for a copy of `array`, whose samples may share theirs.
 pub(super) fn check_copy(array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
     let needed = (array.len() as u64).saturating_mul(array.dtype().itemsize() as u64);
-    match array.is_c_contiguous() {
-        true => Ok(()),
-        false => check_memory("a copy of the array", needed).map_err(exception),
+    if array.is_c_contiguous() {
+        return Ok(());
     }
+    check_memory("a copy of the array", needed).map_err(exception)
 }
 
 /// Checks that the system has memory for the `needed` bytes of `what`.
@@ -306,10 +303,10 @@ fn check_memory(what: &str, needed: u64) -> Result<()> {
         return Ok(());
     }
     let available = free_memory().saturating_mul(2);
-    match needed <= available {
-        true => Ok(()),
-        false => Err(memory::exceeds_limit(what, needed, available)),
+    if needed > available {
+        return Err(memory::exceeds_limit(what, needed, available));
     }
+    Ok(())
 }
 
 /// An array that takes the memory of `samples`.

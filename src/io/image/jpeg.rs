@@ -76,9 +76,10 @@ fn parse(bytes: &[u8], limits: Limits) -> Result<JpegFile<'_>, BoxError> {
     parse_shrunken(bytes, limits, &|_, _| None).map(|(file, _)| file)
 }
 
-/// The factors by which an image of this size can be decoded smaller, so that no pixel is partly outside, and the sizes
-/// that it then has, the smallest first.
+/// The factors by which an image of this size can be decoded smaller, and the sizes that it then has, the smallest
+/// first.
 pub fn smaller_sizes(size: [usize; 2]) -> Vec<(usize, [usize; 2])> {
+    // The sides must be multiples of the factor, so that no pixel of the smaller image is partly outside.
     let divides = |&factor: &usize| size.iter().all(|side| side.is_multiple_of(factor));
     let factors = [8, 4, 2].into_iter().filter(divides);
     factors.map(|factor| (factor, size.map(|side| side / factor))).collect()

@@ -207,9 +207,10 @@ impl<'a> Prepared<'a> {
 /// For each result, the first sample that it depends on, their number, and the weights.
 fn table(pass: &Pass, is_float: bool) -> Result<Vec<u32>> {
     let weights = pass.weights(0..pass.output.len(), false)?;
-    let words: Vec<u32> = match is_float {
-        true => parallel::mapped(&weights.weights, |&weight| (weight as f32).to_bits())?,
-        false => parallel::mapped(&weights.integers(pass.weight_fraction)?, |&v| v as u32)?,
+    let words: Vec<u32> = if is_float {
+        parallel::mapped(&weights.weights, |&weight| (weight as f32).to_bits())?
+    } else {
+        parallel::mapped(&weights.integers(pass.weight_fraction)?, |&v| v as u32)?
     };
     let mut table = memory::room(words.len() + 2 * weights.windows.len())?;
     for (window, row) in weights.windows.iter().zip(words.chunks_exact(weights.stride)) {

@@ -206,10 +206,10 @@ impl Filter for Resize {
         shape: Shape,
     ) -> Option<Range<usize>> {
         let result = self.size.resolve(shape.dims, self.axes)[axis];
-        Some(match result == shape.dims[axis] {
-            true => output.clone(),
-            false => AxisFilter::new(self.filter, shape.dims[axis], result).range(output),
-        })
+        if result == shape.dims[axis] {
+            return Some(output.clone());
+        }
+        Some(AxisFilter::new(self.filter, shape.dims[axis], result).range(output))
     }
 
     /// The weights of a block of positions, or of a single one.
@@ -267,7 +267,7 @@ impl Filter for Resize {
     }
 
     /// As in libvips, a reduction by 2 is left to the filter, and linear light needs all pixels. So do exact samples and
-    /// means. The sides must be multiples of the factor, so that no pixel of the smaller image is partly outside.
+    /// means.
     fn shrunken(
         &self,
         size: [usize; 2],

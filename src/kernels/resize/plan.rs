@@ -108,9 +108,10 @@ pub fn passes(
     for (number, &axis) in axes.iter().enumerate() {
         let is_last = number + 1 == axes.len();
         let after = if is_last { stored } else { between };
-        let (input, output) = match axis == block.axis {
-            true => (block.input.clone(), block.output.clone()),
-            false => (0..from[axis], 0..dims[axis]),
+        let (input, output) = if axis == block.axis {
+            (block.input.clone(), block.output.clone())
+        } else {
+            (0..from[axis], 0..dims[axis])
         };
         let pass = Pass {
             shape,

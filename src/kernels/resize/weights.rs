@@ -140,8 +140,8 @@ impl AxisFilter {
         }
     }
 
-    /// The samples that any of the results `output` depends on, and those that these cover, so that neighbouring ranges
-    /// leave no gap.
+    /// Samples needed for the results `output`. Includes the samples that the results cover, so that the ranges of
+    /// neighbouring blocks have no gap.
     pub fn range(self, output: &Range<usize>) -> Range<usize> {
         let Range { start, end } = *output;
         if output.is_empty() {
