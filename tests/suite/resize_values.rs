@@ -4,9 +4,14 @@ use gpuproc::{
     data::{
         dtype::Dtype,
         grid::{Alpha, Grid},
+        noise::Noise,
         samples::Samples,
     },
-    kernels::resize::{Interpolation, Resize, Size},
+    device::Kernel,
+    kernels::{
+        filter::Block,
+        resize::{Interpolation, Resample, Resize, Size},
+    },
 };
 
 use crate::resize::{plain, twins};
@@ -100,5 +105,28 @@ fn all_types_clamp_only_the_result() {
                 assert_close(bytes, deep, &what);
             }
         }
+    }
+}
+
+/// The weights of an axis do not fit into one table, so that its results are computed in parts.
+#[test]
+fn rows_of_wide_images_are_resized_as_images_of_one_row() {
+    let resized = |dims: [usize; 3], size: [usize; 3], samples: &[u8]| {
+        let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples: samples.to_vec().into() };
+        let block = Block { axis: 2, shape: grid.shape(), input: 0..dims[2], output: 0..dims[2] };
+        let resize = Resize { size: Size::Exact(size.map(Some)), ..plain() };
+        let resized = Resample { resize: &resize, block: &block }.cpu(&grid).unwrap();
+        assert_eq!(resized.len(), size.iter().product::<usize>());
+        resized.as_bytes().to_vec()
+    };
+    for (dims, size, axis) in
+        [([30_000, 3, 1], [60_000, 3, 1], 1), ([5, 30_000, 2], [5, 60_000, 2], 2)]
+    {
+        let bytes = Noise(1).bytes(dims.iter().product());
+        let mut one = [dims, size];
+        one.iter_mut().for_each(|dims| dims[axis] = 1);
+        let parts = bytes.chunks(bytes.len() / dims[axis]);
+        let parts: Vec<u8> = parts.flat_map(|part| resized(one[0], one[1], part)).collect();
+        assert!(resized(dims, size, &bytes) == parts, "{dims:?}");
     }
 }
