@@ -4,17 +4,19 @@
 //! Lossy JPEG of 12 bits (process 4) is decoded by libjpeg's transform for 12 bits, as in DCMTK, GDCM and ITK.
 
 use super::{
-    Frame,
+    ColourModel, Frame, Upsampling,
     damage::DamageMap,
     dct,
     header::{JpegFile, Process},
     huffman_decoder::BitReader,
     marker::unstuffed,
+    render,
     scan::{BlockRow, RowSink},
 };
 use crate::util::{
     error::{Error, Result},
     memory,
+    parallel::Parallel,
 };
 
 impl JpegFile<'_> {
@@ -23,27 +25,54 @@ impl JpegFile<'_> {
     /// # Errors
     /// If the file is damaged, or is lossy and has several components.
     pub fn decode_16_bits(&self) -> Result<Vec<u16>> {
-        let [width, height] = self.frame.size;
-        let samples = memory::zeros(width * height * self.frame.components.len())?;
         match (self.process, self.frame.components.len()) {
-            (Process::Lossless, _) => self.decode_lossless(samples),
-            (_, 1) => {
-                let (frame, precision) = (&self.frame, self.precision);
-                let mut output = SampleSink { frame, precision, samples, y: 0 };
-                let damage = DamageMap::new(frame);
-                self.read_scans(&mut output, &damage);
-                self.damage(&damage)
-                    .map_or(Ok(output.samples), |damage| Err(Error::bad_input(damage)))
-            }
+            (Process::Lossless, _) => self.decode_lossless(),
+            (_, 1) => Ok(self.planes()?.remove(0)),
             _ => Err(Error::bad_input(
                 "lossy JPEG of more than 8 bits and several components is not supported",
             )),
         }
     }
 
-    fn decode_lossless(&self, mut samples: Vec<u16>) -> Result<Vec<u16>> {
+    /// Decodes the pixels of a lossy file of three components, YCbCr or RGB, to RGB. Damage is an error.
+    ///
+    /// # Errors
+    /// If the file is damaged, or the resolution of a component is not an integer fraction of the picture's.
+    pub fn decode_16_bit_rgb(&self) -> Result<Vec<u16>> {
+        let (frame, max) = (&self.frame, (1 << self.precision) - 1);
+        let upsampling = (0..3).map(|c| frame.upsampling(c)).collect::<Result<Vec<_>>>()?;
+        let (planes, [width, height]) = (self.planes()?, frame.size);
+        let mut pixels = memory::zeros(3 * width * height)?;
+        pixels.chunks_mut(3 * width).enumerate().par_each(|(y, row)| {
+            for (x, pixel) in row.as_chunks_mut::<3>().0.iter_mut().enumerate() {
+                *pixel = std::array::from_fn(|c| {
+                    enlarged(&planes[c], frame.samples(c), upsampling[c], [x, y])
+                });
+                if frame.colour == ColourModel::YCbCr {
+                    let rgb = render::ycc_pixel_to_rgb(pixel.map(i32::from), max);
+                    *pixel = rgb.map(|value| value as u16);
+                }
+            }
+        });
+        Ok(pixels)
+    }
+
+    /// The samples of each component of a lossy file.
+    fn planes(&self) -> Result<Vec<Vec<u16>>> {
+        let (frame, precision) = (&self.frame, self.precision);
+        let count = frame.components.len();
+        let plane = |c| memory::zeros(frame.samples(c).iter().product());
+        let planes = (0..count).map(plane).collect::<Result<_>>()?;
+        let mut output = SampleSink { frame, precision, planes, rows: vec![0; count] };
+        let damage = DamageMap::new(frame);
+        self.read_scans(&mut output, &damage);
+        self.damage(&damage).map_or(Ok(output.planes), |damage| Err(Error::bad_input(damage)))
+    }
+
+    fn decode_lossless(&self) -> Result<Vec<u16>> {
         let error = |what: &str| Err(Error::bad_input(what));
         let ([width, height], count) = (self.frame.size, self.frame.components.len());
+        let mut samples = memory::zeros(width * height * count)?;
         let is_full = (0..count).all(|c| self.frame.samples(c) == self.frame.size);
         let scan = match &self.scans[..] {
             [scan] if scan.members.len() == count && is_full => scan,
@@ -104,30 +133,55 @@ fn predict(predictor: u32, left: i32, above: i32, corner: i32) -> i32 {
     }
 }
 
-/// Transforms rows of blocks of the only component to samples.
+/// The sample at `[x, y]` of the picture, of a component of `[width, height]` samples: by libjpeg's filters, as in
+/// `render`.
+fn enlarged(
+    samples: &[u16],
+    [width, height]: [usize; 2],
+    upsampling: Upsampling,
+    [x, y]: [usize; 2],
+) -> u16 {
+    let at = |x: usize, y: usize| u32::from(samples[y.min(height - 1) * width + x.min(width - 1)]);
+    // The position next to the nearest one, on the other side of the pixel.
+    let far =
+        |at: usize| if at.is_multiple_of(2) { (at / 2).saturating_sub(1) } else { at / 2 + 1 };
+    let down = |x: usize| 3 * at(x, y / 2) + at(x, far(y));
+    let odd = |at: usize| (at % 2) as u32;
+    let value = match upsampling {
+        Upsampling::Full => at(x, y),
+        Upsampling::Across => (3 * at(x / 2, y) + at(far(x), y) + 1 + odd(x)) >> 2,
+        Upsampling::Down => (down(x) + 1 + odd(y)) >> 2,
+        Upsampling::Both => (3 * down(x / 2) + down(far(x)) + 8 - odd(x)) >> 4,
+        Upsampling::Repeat([across, down]) => at(x / across, y / down),
+    };
+    value as u16
+}
+
+/// Transforms rows of blocks to samples.
 struct SampleSink<'a> {
     frame: &'a Frame,
     precision: u32,
-    samples: Vec<u16>,
-    /// Number of the next row of samples.
-    y: usize,
+    /// The samples of each component.
+    planes: Vec<Vec<u16>>,
+    /// Number of the next row of samples of each component.
+    rows: Vec<usize>,
 }
 
 impl RowSink for SampleSink<'_> {
-    fn push_row(&mut self, _: usize, row: BlockRow) {
+    fn push_row(&mut self, c: usize, row: BlockRow) {
         let transform = if self.precision > 8 { dct::inverse_12_bits } else { dct::inverse };
-        let (width, steps) = (self.frame.size[0], &self.frame.components[0].steps);
+        let ([width, height], steps) = (self.frame.samples(c), &self.frame.components[c].steps);
         let max = (1 << self.precision) - 1;
-        let lines = &mut self.samples[self.y * width..];
-        for (i, block) in row.values.iter().enumerate() {
+        let lines = &mut self.planes[c][self.rows[c] * width..];
+        for (x, block) in (0..width).step_by(8).zip(&row.values) {
             let values = transform(dct::dequantized(block, steps));
             for (line, values) in lines.chunks_exact_mut(width).zip(values) {
-                for (sample, value) in line[8 * i..].iter_mut().zip(values) {
+                for (sample, value) in line[x..].iter_mut().zip(values) {
                     *sample = value.saturating_add((max + 1) / 2).clamp(0, max) as u16;
                 }
             }
         }
-        self.y = (self.y + 8).min(self.frame.size[1]);
+        self.rows[c] = (self.rows[c] + 8).min(height);
     }
 }
 

@@ -255,10 +255,10 @@ fn grey_jpeg_of_12_bits_is_read() {
     let Samples::U16(samples) = &image.samples else { panic!("{:?}", image.samples.dtype()) };
     let expected = values.map(|v| ((v * 65_535 + 2047) / 4095) as u16);
     assert_eq!([samples[0], samples[15]], expected);
-    // Colours of 12 bits are refused by name.
-    fs::write(&path, jpeg_file(0xc1, 12, [16, 8], 3, [0, 63], &[0; 9])).unwrap();
+    // Inks of 12 bits are refused by name.
+    fs::write(&path, jpeg_file(0xc1, 12, [16, 8], 4, [0, 63], &[0; 9])).unwrap();
     let (code, stderr) = run(folder.path(), "blur in.jpg o.png");
-    assert!(code == 4 && stderr.contains("12-bit JPEG of YCbCr components"), "{stderr}");
+    assert!(code == 4 && stderr.contains("12-bit JPEG of Cmyk components"), "{stderr}");
 }
 
 /// A BMP file of 5 x 3 pixels with an information header of `len` bytes. Rows are stored from the bottom.

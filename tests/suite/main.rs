@@ -49,6 +49,7 @@ mod image;
 mod image_variants;
 mod inputs;
 mod jpeg;
+mod jpeg_12_bits;
 mod jpeg_peers;
 mod jxl;
 mod jxl_reading;

@@ -99,8 +99,9 @@ fn parse_shrunken<'a>(
     let (factors, sizes): (Vec<_>, Vec<_>) = smaller_sizes(upright).into_iter().unzip();
     let chosen = if is_full { None } else { shrink(upright, &sizes) };
     let shrink = chosen.map_or(1, |at| factors[at]);
-    // Samples that are not decoded to u8 are decoded to u16 first.
-    let factor = if is_wide(&file) { 3 } else { 1 };
+    // Samples that are not decoded to u8 are decoded to u16 first, and those of lossy colours to planes before.
+    let is_lossy_colour = file.process != Process::Lossless && file.frame.components.len() > 1;
+    let factor = if !is_wide(&file) { 1 } else { 3 + u64::from(is_lossy_colour) };
     let bytes = factor * file.frame.pixel_bytes().div_ceil(shrink * shrink) as u64;
     check_size(limits, file.frame.size, bytes)?;
     check_scratch(limits, file.scratch_bytes() as u64, "decoding its coefficients")?;
@@ -141,14 +142,17 @@ fn is_wide(file: &JpegFile<'_>) -> bool {
 /// their bits can hold becomes full intensity, as in TIFF. Damage is an error.
 fn decode_wide(file: &JpegFile<'_>, page: DecodedPage) -> Result<DecodedPage, BoxError> {
     let (process, colour) = (file.process, file.frame.colour);
-    if colour != ColourModel::Grey && (process, colour) != (Process::Lossless, ColourModel::Rgb) {
+    let is_ycc = process != Process::Lossless && colour == ColourModel::YCbCr;
+    if !is_ycc && ![ColourModel::Grey, ColourModel::Rgb].contains(&colour) {
         let kind = if process == Process::Lossless { "lossless" } else { "12-bit" };
         return Err(format!("{kind} JPEG of {colour:?} components is not supported").into());
     }
     if process != Process::Lossless && file.precision != 12 {
         return Err(format!("JPEG of {} bits per sample is not supported", file.precision).into());
     }
-    let mut samples = file.decode_16_bits()?;
+    let is_lossy_colour = process != Process::Lossless && colour != ColourModel::Grey;
+    let mut samples =
+        if is_lossy_colour { file.decode_16_bit_rgb()? } else { file.decode_16_bits()? };
     let (max, full) = ((1 << file.precision) - 1, if file.precision > 8 { 65_535 } else { 255 });
     let scale = |sample: u16| ((u32::from(sample).min(max) * full + max / 2) / max) as u16;
     samples.iter_mut().for_each(|sample| *sample = scale(*sample));
