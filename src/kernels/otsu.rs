@@ -200,8 +200,9 @@ impl PrefixSums {
                 let to = usize::midpoint(ends.start, ends.end);
                 let mut cut = tried.start;
                 next[to] = best[cut] + self.weight(cut, to);
-                for start in cut + 1..tried.end.min(to) {
-                    let sum = best[start] + self.weight(start, to);
+                let others = cut + 1..tried.end.min(to);
+                for (start, before) in others.clone().zip(&best[others]) {
+                    let sum = before + self.weight(start, to);
                     // The weights of `class + 1` classes are rounded down.
                     let error = class as u128 + 1;
                     let bounds =
