@@ -41,10 +41,7 @@ impl Bins {
         if !(1..=MAX_BINS).contains(&count) {
             return Err(Error::usage(format_args!("{count} bins: expected 1 to {MAX_BINS}")));
         }
-        let (low, high) = match low == high {
-            true => around(low, dtype),
-            false => (low, high),
-        };
+        let (low, high) = if low == high { around(low, dtype) } else { (low, high) };
         let (mut low, mut high) = match dtype {
             Dtype::F32 => (f64::from(low as f32), f64::from(high as f32)),
             _ => (low, high),

@@ -24,10 +24,7 @@ impl Isovalue {
         }
         let level = (iso as f32).clamp(f32::MIN, f32::MAX);
         // The largest f32 that does not exceed `iso`: a sample exceeds both or neither.
-        let threshold = match f64::from(level) > iso {
-            true => level.next_down(),
-            false => level,
-        };
+        let threshold = if f64::from(level) > iso { level.next_down() } else { level };
         let (level, threshold) = match is_subnormal(threshold) {
             false => (flushed(level), threshold),
             // Flushed samples have no value between the threshold and these.

@@ -179,10 +179,7 @@ impl Canvas<'_> {
         // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye,
         // an interpolated normal may point away from the eye; it is then projected onto the picture plane.
         let side = if t.is_from_behind() { -1.0 } else { 1.0 };
-        let length = match side * seen[2] < 0.0 {
-            true => seen[0].hypot(seen[1]).max(1e-30),
-            false => length,
-        };
+        let length = if side * seen[2] < 0.0 { seen[0].hypot(seen[1]).max(1e-30) } else { length };
         // Rounded like the shader's 16-bit values.
         let [x, y] = [seen[0], seen[1]].map(|v| (side * v / length * 32767.0).round() / 32767.0);
         ([x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()], self.color(&t, w))

@@ -112,10 +112,7 @@ impl Render {
         let Frame([x, y, z]) = self.frame.unwrap_or_else(|| self.frame_of(surface));
         let [width, height] = self.size.map(|pixels| (pixels * samples) as f32);
         let fit = |pixels: f32, [low, high]: [f32; 2]| 0.92 * pixels / (high - low).max(1e-30);
-        let scale = match x[0] > x[1] {
-            true => 1.0,
-            false => fit(width, x).min(fit(height, y)),
-        };
+        let scale = if x[0] > x[1] { 1.0 } else { fit(width, x).min(fit(height, y)) };
         let axis = |d: [f32; 3], offset: f32| [d[0] * scale, d[1] * scale, d[2] * scale, offset];
         let centred = |[low, high]: [f32; 2], pixels: f32| (pixels - (low + high) * scale) / 2.0;
         RenderParams {

@@ -97,10 +97,7 @@ impl Limits {
             subgroup: context.has(Features::SUBGROUP).then_some(subgroup),
             int64: context.has(Features::SHADER_INT64),
             binding: context.max_binding(),
-            multiply_add: match are_floats {
-                true => context.multiply_add()?,
-                false => MultiplyAdd::Fused,
-            },
+            multiply_add: if are_floats { context.multiply_add()? } else { MultiplyAdd::Fused },
         })
     }
 }

@@ -97,8 +97,5 @@ pub fn count_weighted(pixels: &Pixels, bins: &Bins, component: Component) -> Cou
     for part in fold_values(pixels, component, true, || memory::filled(0, slots), add, |_| ()) {
         sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
     }
-    match has_levels {
-        true => Counts::from_patterns(sums, dtype, bins),
-        false => Counts::from_slots(&sums),
-    }
+    if has_levels { Counts::from_patterns(sums, dtype, bins) } else { Counts::from_slots(&sums) }
 }

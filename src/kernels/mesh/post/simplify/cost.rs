@@ -138,10 +138,7 @@ impl Simplifier<'_> {
             || is_open
                 && end_is_open
                 && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
-        let error = match stays {
-            true => NEVER,
-            false => (distances + LENGTH * sum.weight * length) as f32,
-        };
+        let error = if stays { NEVER } else { (distances + LENGTH * sum.weight * length) as f32 };
         Collapse { position, sum, offset, error }
     }
 }
