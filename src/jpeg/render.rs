@@ -282,7 +282,7 @@ fn double_width(sums: &mut [u16], [left, right]: [u16; 2], shift: u32, out: &mut
 
 /// Converts Y, Cb and Cr of at most `max` to RGB (T.871, 7), with libjpeg's constants and rounding.
 #[inline(always)]
-pub(super) fn ycc_pixel_to_rgb([y, cb, cr]: [i32; 3], max: i32) -> [i32; 3] {
+pub(super) fn to_rgb([y, cb, cr]: [i32; 3], max: i32) -> [i32; 3] {
     let [blue, red] = [cb - (max + 1) / 2, cr - (max + 1) / 2];
     let add = |value: i32| (y + ((value + (1 << 15)) >> 16)).clamp(0, max);
     [
@@ -299,7 +299,7 @@ fn ycc_to_rgb([y, cb, cr]: [&[u8]; 3], rgb: &mut [u8]) {
         || {
             let pixels = rgb.as_chunks_mut::<3>().0.iter_mut();
             for (pixel, ((&y, &cb), &cr)) in pixels.zip(y.iter().zip(cb).zip(cr)) {
-                let [red, green, blue] = ycc_pixel_to_rgb([y.into(), cb.into(), cr.into()], 255);
+                let [red, green, blue] = to_rgb([y.into(), cb.into(), cr.into()], 255);
                 *pixel = [red as u8, green as u8, blue as u8];
             }
         },
