@@ -425,7 +425,7 @@ fn run_steps(job: Command, steps: Vec<Command>, session: &Session) -> Result<()>
     } else {
         job.run_after(steps, session)
     };
-    result.inspect_err(|_| folders::remove_empty())
+    result.inspect_err(|_| drop(folders::remove_empty()))
 }
 
 /// Runs the command and reports its timings. Returns the device and the result of the command.

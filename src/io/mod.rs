@@ -29,8 +29,5 @@ pub mod volume;
 pub use sink::{Output, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
 pub use sources::Sources;
-pub use spool::Spool;
-pub use unfinished::{
-    UnfinishedFolder, already_exists, link_target, remove_unfinished_outputs, temporary_file,
-    temporary_folder,
-};
+pub use spool::{Spool, temporary_file, temporary_folder};
+pub use unfinished::{UnfinishedFolder, already_exists, link_target, remove_unfinished_outputs};

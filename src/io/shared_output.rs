@@ -289,7 +289,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
     use super::*;
+    use crate::io::unfinished::swap_in_steps;
 
     fn identity(shard: &str, parameters: &str) -> Identity {
         Identity::new("fill", &parameters, [], shard.parse().unwrap()).unwrap()
@@ -447,5 +450,26 @@ mod tests {
         assert!(error.contains("exists already") && path.join("theirs").exists(), "{error}");
         fs::remove_dir_all(path).unwrap();
         assert!(open().is_none() && path.is_dir() && !path.join("theirs").exists());
+    }
+
+    /// Where two folders cannot be exchanged at once, the old one has a temporary name meanwhile.
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_folder_is_not_cleaned_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, missing] = ["old", "missing"].map(|name| folder.path().join(name));
+        fs::create_dir(&old).unwrap();
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Relaxed) {
+                    clean_up(&old);
+                }
+            });
+            let swaps = (0..2000).map(|_| swap_in_steps(&missing, &old).unwrap_err().kind());
+            let kept = swaps.take_while(|_| old.exists()).count();
+            is_done.store(true, Relaxed);
+            assert_eq!(kept, 2000);
+        });
     }
 }

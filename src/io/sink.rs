@@ -187,12 +187,14 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         return Err(io::Error::other("too many symbolic links in a row"));
     }
     let folder = &link_target(parent_folder(&path));
-    folders::create_wanted(folder)?;
-    if matches!(folder.try_exists(), Ok(false)) {
+    let unfinished = folders::create_in(folder, || UnfinishedFile::create(folder));
+    let unfinished = unfinished.map_err(|error| {
+        if !matches!(folder.try_exists(), Ok(false)) {
+            return error;
+        }
         let message = format!("the folder {} does not exist", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, message));
-    }
-    let unfinished = UnfinishedFile::create(folder)?;
+        io::Error::new(io::ErrorKind::NotFound, message)
+    })?;
     if let Some(existing) = existing {
         unfinished.file().set_permissions(existing.permissions())?;
     }

@@ -1,10 +1,35 @@
-//! Byte queue that spills to a temporary file.
+//! Temporary files that belong to no output, and a byte queue that spills to one.
 
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
 
 use tempfile::SpooledTempFile;
 
-use super::{temporary_folder, unfinished::no_temporary_file};
+/// The folder for temporary files that belong to no output: `TMPDIR`, else the default of the system. An empty `TMPDIR`
+/// counts as unset.
+pub fn temporary_folder() -> PathBuf {
+    let folder = std::env::temp_dir();
+    if folder.as_os_str().is_empty() { PathBuf::from("/tmp") } else { folder }
+}
+
+/// Creates a temporary file in `folder`, which is deleted when it is closed.
+///
+/// # Errors
+/// Those of the operating system; the message names the folder, and `TMPDIR` if the folder comes from it.
+pub fn temporary_file(folder: &Path) -> io::Result<File> {
+    tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
+}
+
+/// The error if no temporary file can be created in `folder`.
+fn no_temporary_file(folder: &Path, error: io::Error) -> io::Error {
+    let variable = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
+    let folder = folder.display();
+    let message = format!("cannot create a temporary file in {folder}{variable}: {error}");
+    io::Error::new(error.kind(), message)
+}
 
 /// Number of bytes above which all bytes are moved from memory to a temporary file.
 const MAX_BUFFERED: u64 = 256 << 10;

@@ -23,7 +23,7 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes all unfinished files and folders, for a process that is about to be stopped. From then on no thread can
-/// begin or complete an output, since the lock is never released.
+/// begin or complete an output, since the locks are never released.
 pub fn remove_unfinished_outputs() {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
@@ -35,7 +35,7 @@ pub fn remove_unfinished_outputs() {
             let _ = fs::remove_file(path);
         }
     }
-    std::mem::forget(unfinished);
+    std::mem::forget((unfinished, super::folders::remove_empty()));
 }
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -121,10 +121,7 @@ impl Write for UnfinishedFile {
 }
 
 fn persist<F>(file: NamedTempFile<F>, path: &Path, no_clobber: bool) -> io::Result<()> {
-    let renamed = match no_clobber {
-        true => file.persist_noclobber(path),
-        false => file.persist(path),
-    };
+    let renamed = if no_clobber { file.persist_noclobber(path) } else { file.persist(path) };
     renamed.map(drop).map_err(|error| error.error)
 }
 
@@ -148,11 +145,11 @@ impl UnfinishedFolder {
     /// Those of the operating system.
     pub fn create(target: &Path) -> io::Result<Self> {
         let (parent, prefix) = (parent_folder(target), prefix_for(target));
-        super::folders::create_wanted(&link_target(parent))?;
         clean_up(target);
         loop {
             let mut unfinished = unfinished();
-            let folder = builder(&prefix, 0o777).tempdir_in(parent).map_err(without_name)?;
+            let create = || builder(&prefix, 0o777).tempdir_in(parent).map_err(without_name);
+            let folder = super::folders::create_in(&link_target(parent), create)?;
             let lock = File::open(folder.path()).ok();
             let locked = lock.as_ref().map(File::try_lock);
             // Before it was locked, another process may have taken the folder for one that a killed process left.
@@ -289,34 +286,21 @@ pub fn swap(new: &Path, old: &Path) -> io::Result<()> {
             return Ok(());
         }
     }
+    swap_in_steps(new, old)
+}
+
+/// As [`swap`], but no folder has the name `old` in between.
+pub fn swap_in_steps(new: &Path, old: &Path) -> io::Result<()> {
     let trash = old.with_file_name(trash_name(old));
+    // Another process that calls `clean_up` leaves a locked folder alone.
+    let _lock = File::open(old).inspect(|old| drop(old.lock()));
     fs::rename(old, &trash)?;
-    let renamed = fs::rename(new, old);
-    fs::rename(&trash, if renamed.is_ok() { new } else { old })?;
-    renamed
-}
-
-/// The folder for temporary files that belong to no output: `TMPDIR`, else the default of the system. An empty `TMPDIR`
-/// counts as unset.
-pub fn temporary_folder() -> PathBuf {
-    let folder = std::env::temp_dir();
-    if folder.as_os_str().is_empty() { PathBuf::from("/tmp") } else { folder }
-}
-
-/// Creates a temporary file in `folder`, which is deleted when it is closed.
-///
-/// # Errors
-/// Those of the operating system; the message names the folder, and `TMPDIR` if the folder comes from it.
-pub fn temporary_file(folder: &Path) -> io::Result<File> {
-    tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
-}
-
-/// The error if no temporary file can be created in `folder`.
-pub fn no_temporary_file(folder: &Path, error: io::Error) -> io::Error {
-    let variable = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
-    let folder = folder.display();
-    let message = format!("cannot create a temporary file in {folder}{variable}: {error}");
-    io::Error::new(error.kind(), message)
+    if let Err(error) = fs::rename(new, old) {
+        return fs::rename(&trash, old).and(Err(error));
+    }
+    // The new folder is in place. `clean_up` removes an old one that cannot be renamed.
+    let _ = fs::rename(&trash, new);
+    Ok(())
 }
 
 /// The error for an output that exists and must not be replaced.
@@ -358,12 +342,10 @@ mod nameless {
         os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     };
 
-    use rustix::{
-        fs::{AtFlags, CWD, OFlags, linkat},
-        io::Errno,
-    };
+    use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 
     use super::*;
+    use crate::io::folders;
 
     /// Creates a file on the file system of `folder` that has no name.
     pub fn create(folder: &Path) -> io::Result<File> {
@@ -377,11 +359,13 @@ mod nameless {
         let folder = parent_folder(path);
         // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let unfinished = unfinished();
-        match link(&file, path) {
+        match folders::create_in(&link_target(folder), || link(&file, path)) {
             Ok(()) => return Ok(()),
-            Err(Errno::EXIST) if no_clobber => return Err(already_exists()),
-            Err(Errno::EXIST) => {
-                let link = |name: &Path| link(&file, name).map_err(io::Error::from);
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if no_clobber {
+                    return Err(already_exists());
+                }
+                let link = |name: &Path| link(&file, name);
                 return persist(builder(".gpuproc-", 0).make_in(folder, link)?, path, false);
             }
             // There is no /proc, or the file system supports O_TMPFILE but cannot link such files.
@@ -394,9 +378,9 @@ mod nameless {
         named.rename(path, no_clobber)
     }
 
-    fn link(file: &File, name: &Path) -> Result<(), Errno> {
+    fn link(file: &File, name: &Path) -> io::Result<()> {
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-        linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW)
+        linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     io::Write,
     os::unix::process::ExitStatusExt,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
@@ -68,24 +68,74 @@ fn stopped_run_leaves_a_complete_output_or_none() {
 
 /// Starts a run and waits until it has opened its output and waits for input.
 #[cfg(target_os = "linux")]
-fn start_waiting_run() -> (TempDir, std::process::Child) {
+fn start_waiting_run() -> (TempDir, Child) {
     let folder = tempfile::tempdir().unwrap();
     let mut child = command(folder.path(), "scan - o.txt");
     let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_output(&mut child, folder.path());
+    (folder, child)
+}
+
+/// Waits until `child` has opened a file in `folder`.
+#[cfg(target_os = "linux")]
+fn wait_for_output(child: &mut Child, folder: &Path) {
     let files = format!("/proc/{}/fd", child.id());
     let is_output = |file: fs::DirEntry| {
         let target = fs::read_link(file.path()).unwrap_or_default();
-        target.starts_with(folder.path()) && target != folder.path()
+        target.starts_with(folder) && target != folder
     };
     for _ in 0..2000 {
         if fs::read_dir(&files).unwrap().any(|file| is_output(file.unwrap())) {
-            return (folder, child);
+            return;
         }
         thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
     child.wait().unwrap();
     panic!("the run did not open its output");
+}
+
+/// Runs that write into one folder do not lose it when the run that has created it fails or is stopped. The last run
+/// removes it, unless there is an output in it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failed_run_keeps_the_folder_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let start = |name: &str| {
+        let fifo = folder.path().join(name);
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success(), "mkfifo(1) failed");
+        let line = format!("threshold {name} -o out/ --value 3");
+        let mut child = command(folder.path(), &line).stderr(Stdio::null()).spawn().unwrap();
+        // Opening it for reading as well does not wait.
+        let mut input = fs::OpenOptions::new().read(true).write(true).open(fifo).unwrap();
+        let header = b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 64 64 64\nencoding: raw\n\n";
+        input.write_all(header).unwrap();
+        input.write_all(&[0; 4000]).unwrap();
+        wait_for_output(&mut child, &out);
+        (child, input)
+    };
+    for is_stopped in [false, true] {
+        let names = ["a", "b"].map(|name| format!("{name}{is_stopped}.nrrd"));
+        let (mut failing, input) = start(&names[0]);
+        let (mut other, mut whole) = start(&names[1]);
+        if is_stopped {
+            let kill = Command::new("kill").arg(failing.id().to_string()).status();
+            assert!(kill.unwrap().success());
+        }
+        drop(input);
+        let status = failing.wait().unwrap();
+        let ended = if is_stopped { (None, Some(15)) } else { (Some(4), None) };
+        assert_eq!((status.code(), status.signal()), ended);
+        whole.write_all(&vec![0; 64 * 64 * 64 - 4000]).unwrap();
+        drop(whole);
+        assert!(other.wait().unwrap().success());
+        assert!(out.join(&names[1]).is_file());
+        fs::remove_dir_all(&out).unwrap();
+    }
+    let (mut last, _input) = start("c.nrrd");
+    let kill = Command::new("kill").arg(last.id().to_string()).status();
+    assert!(kill.unwrap().success() && !last.wait().unwrap().success() && !out.exists());
 }
 
 /// Whether the file system of this folder supports unnamed files (O_TMPFILE).
