@@ -108,10 +108,13 @@ fn a_failed_run_leaves_no_table() {
         ("label many.pgm missing/l.png --table t.csv", 7),
         ("label v_20x16x8_uint8.raw missing/l.nrrd --table t.csv", 7),
         ("label pages.png l.tif --table t.csv", 2),
+        ("label pages.png --table t.csv --then histogram -o h.csv", 2),
     ] {
         let (found, message) = run(path, line);
         assert_eq!((found, path.join("t.csv").exists()), (code, false), "{line}: {message}");
     }
+    works(path, "label pages.png --table t.csv --then histogram --page 1 -o h.csv");
+    assert!(path.join("t.csv").exists());
 }
 
 /// `--resume` makes a missing or changed table again, and one that another flag asks for.
@@ -156,7 +159,7 @@ fn resumed_runs_know_tables() {
         samples.iter_mut().rev().take(99).for_each(|sample| *sample += 1);
         fs::write(path.join(&other), samples).unwrap();
         works(path, &line);
-        assert!(fs::read(&table).unwrap() != bright || plain.len() < 99, "{line}");
+        assert_ne!(fs::read(&table).unwrap(), bright, "{line}");
         fs::remove_file(&table).unwrap();
     }
 }

@@ -285,16 +285,15 @@ fn last_option_wins_and_outputs_accumulate() {
     }
     fs::write(folder.join("n.txt"), "2 1").unwrap();
     assert_usage_error(folder, "sort n.txt -o a.txt -o b.txt", &["an array has one output"]);
-    assert_usage_error(
-        folder,
+    for line in [
         "blur - -o b.png -o c.png",
-        &["standard input can be read only once"],
-    );
-    assert_usage_error(
-        folder,
         "mesh - --iso 3 -o b.ply -o c.ply",
-        &["standard input can be read only once"],
-    );
+        "blur --files-from - -s 1 -o b/ -o c/",
+        "blur --files-from /dev/null -s 1 -o b/ -o c/",
+        "mesh --files-from - --iso 3 -o b/ -o c/",
+    ] {
+        assert_usage_error(folder, line, &["can be read only once: give one -o"]);
+    }
 }
 
 #[test]

@@ -177,7 +177,12 @@ fn pages_are_images_if_wanted_or_not_described() {
     outcome(folder, "blur z.tif o.tif --sigma 0 --pages").success().stderr("");
     outcome(folder, "blur z.tif o.tif --sigma 0 --pages --stack").code(2);
     outcome(folder, "mesh z.tif o.ply --iso 9 --pages").code(2).stderr(contains("--pages"));
-    for line in ["blur z.tif o.png --sigma 0 --page 2", "blur z.tif o.gif --sigma 0 --pages"] {
+    for line in [
+        "blur z.tif o.png --sigma 0 --page 2",
+        "blur z.tif o.gif --sigma 0 --pages",
+        "label z.tif o.tif --page 2 -n 4 --table t.csv",
+        "label z.tif -n 4 --table t.csv --then histogram --page 2 -o h.csv",
+    ] {
         outcome(folder, line).success();
     }
     outcome(folder, "histogram z.tif --page 1 --bins 1 -o -").success().stdout(contains("20"));

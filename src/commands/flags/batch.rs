@@ -41,6 +41,21 @@ impl FilesFromArgs {
         self.files_from.as_ref().map_or(Ok(()), |list| roles.reads("--files-from", list))
     }
 
+    /// Refuses several outputs if standard input is among `files`, or the list can be read only once, since the inputs are
+    /// read again for each output.
+    ///
+    /// # Errors
+    /// `Kind::Usage`.
+    pub fn check_outputs(&self, outputs: usize, files: &[OsString]) -> Result<()> {
+        let is_stream = |list: &Source| matches!(list.size(), Ok(None));
+        let is_list = self.files_from.as_ref().is_some_and(is_stream);
+        if outputs > 1 && (is_list || files.iter().any(|file| file == "-")) {
+            let input = if is_list { "the list of --files-from" } else { "standard input" };
+            return Err(Error::usage(format_args!("{input} can be read only once: give one -o")));
+        }
+        Ok(())
+    }
+
     /// `inputs`, followed by the inputs that the list names. Standard input may occur only once among the list and all
     /// inputs.
     ///

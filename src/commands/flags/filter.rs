@@ -195,9 +195,7 @@ impl FilterArgs {
     /// unknown, and those of [`engine::run`].
     fn run(self, steps: &Steps, session: &Session) -> Result<()> {
         let outputs = self.output.split();
-        if outputs.len() > 1 && self.files.iter().any(|file| file == "-") {
-            return Err(Error::usage("standard input can be read only once: give one -o"));
-        }
+        self.list.check_outputs(outputs.len(), &self.files)?;
         let (count, mut left) = (outputs.len(), Some(self));
         let mut runs = Vec::new();
         session.check_files(|roles| {
@@ -207,7 +205,7 @@ impl FilterArgs {
                 let args = Self { output, ..args.expect("each output has a run") };
                 // The first run writes the side files.
                 let steps = Steps { leaves_side_files: !runs.is_empty(), ..steps.clone() };
-                runs.push(args.plan(steps, (roles, count == 1), session)?);
+                runs.push(args.plan(steps, roles, count == 1, session)?);
             }
             Ok(())
         })?;
@@ -220,7 +218,8 @@ impl FilterArgs {
     fn plan(
         mut self,
         steps: Steps,
-        (roles, is_one): (&mut FileRoles, bool),
+        roles: &mut FileRoles,
+        is_one: bool,
         session: &Session,
     ) -> Result<(Sources, Jobs, Settings)> {
         let (mut sources, outputs) = self.files(session)?;
@@ -249,7 +248,7 @@ impl FilterArgs {
             job => jobs.args.check_replaced(&job?),
         })?;
         jobs.check_encoding(&sources, session)?;
-        jobs.declare(&sources, (roles, is_one))?;
+        jobs.declare(&sources, roles, is_one)?;
         if sources.iter().next().is_some_and(|first| jobs.steps.flatten(&first)) {
             note_pages(&sources, &jobs.args.layout());
         }
@@ -352,15 +351,13 @@ struct Jobs {
 
 impl Jobs {
     /// Adds the outputs of all jobs to `roles`, and their side files.
-    fn declare(&self, sources: &Sources, (roles, is_one): (&mut FileRoles, bool)) -> Result<()> {
+    fn declare(&self, sources: &Sources, roles: &mut FileRoles, is_one: bool) -> Result<()> {
         let args = &self.args;
         let extension = |source: &Source| Ok(args.extension(source));
-        self.outputs.declare(sources, extension, (roles, is_one))?;
-        let layout = args.volume.layout();
-        sources.iter().try_for_each(|source| {
-            let axes = if is_volume(&source, &layout) { 3 } else { 2 };
-            self.steps.side_files(&source, axes)?.declare(roles)
-        })
+        self.outputs.declare(sources, extension, roles, is_one)?;
+        let layout = args.layout();
+        let declare = |source| self.steps.side_files_of(&source, &layout)?.declare(roles);
+        sources.iter().try_for_each(declare)
     }
 
     /// Refuses options of formats that no output has.
@@ -425,25 +422,22 @@ impl Jobs {
         let filter =
             filter.map_err(|error| if suits_other() { with_hint(error) } else { error })?;
         let is_flat = filter.flat_axis().is_some();
-        let format = match compares {
-            true => None,
-            false => {
-                let format = args.image_format(&source, &sink, (is_volume, is_flat));
-                // The output may have the extension of the input.
-                let is_named_alike = sink.extension() == source.extension() && makes_folder;
-                let is_about_volumes = is_volume || is_volume_name(&sink);
-                format.map_err(|error| match is_named_alike {
-                    true => self.outputs.unusable_name(&source, error),
-                    false if is_about_volumes => with_hint(error),
-                    false => error,
-                })?
-            }
-        };
-        if !compares {
+        let format = if compares {
+            None
+        } else {
+            let format = args.image_format(&source, &sink, (is_volume, is_flat));
+            // The output may have the extension of the input.
+            let is_named_alike = sink.extension() == source.extension() && makes_folder;
+            let is_about_volumes = is_volume || is_volume_name(&sink);
+            let format = format.map_err(|error| match is_named_alike {
+                true => self.outputs.unusable_name(&source, error),
+                false if is_about_volumes => with_hint(error),
+                false => error,
+            })?;
             refuse_terminal(&sink)?;
-        }
+            format
+        };
         check_labels(&*filter, &sink, format, is_volume)?;
-        let volume = is_volume.then(|| Box::new(layout));
         let pyramid = PyramidOptions {
             levels: args.levels.map(usize::from),
             chunk: args.chunks,
@@ -455,7 +449,8 @@ impl Jobs {
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
             ))));
         }
-        let side = self.steps.side_files(&source, if is_volume { 3 } else { 2 })?;
+        let side = self.steps.side_files(&source, axes)?;
+        let volume = is_volume.then(|| Box::new(layout));
         let side = (
             side.reads.into_iter().map(|(_, source)| source).collect(),
             side.writes.into_iter().map(|(_, sink)| sink).collect(),

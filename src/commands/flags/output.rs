@@ -196,7 +196,8 @@ impl Outputs {
         &self,
         sources: &Sources,
         extension: impl Fn(&Source) -> Result<Option<String>>,
-        (roles, is_one): (&mut FileRoles, bool),
+        roles: &mut FileRoles,
+        is_one: bool,
     ) -> Result<()> {
         for source in sources.iter() {
             let extension = extension(&source)?;
@@ -270,7 +271,7 @@ mod tests {
                 inputs.iter().map(|&name| Source::from(OsString::from(name))).collect();
             args.plan(&sources, None).and_then(|outputs| {
                 let outputs = outputs.unwrap();
-                outputs.declare(&sources, |_| Ok(None), (&mut FileRoles::default(), true))?;
+                outputs.declare(&sources, |_| Ok(None), &mut FileRoles::default(), true)?;
                 let sink = |source| outputs.output_for(source, None).unwrap().sink.to_string();
                 Ok(sources.iter().map(sink).collect::<Vec<_>>().join(" "))
             })

@@ -7,7 +7,11 @@ use serde::{Serialize, Serializer};
 use crate::{
     data::image::Image,
     engine::{filtered, filtered_volume, session::Session},
-    io::{Sink, Source, file_roles::FileRoles, volume::VolumeFile},
+    io::{
+        Sink, Source,
+        file_roles::FileRoles,
+        volume::{Layout, VolumeFile, is_volume},
+    },
     kernels::{chain::Chain, filter::Filter},
     util::error::Result,
 };
@@ -105,6 +109,14 @@ impl Steps {
             }
         }
         Ok(all)
+    }
+
+    /// The side files of all commands for the input `source`, which is a volume if `layout` or its name says so.
+    ///
+    /// # Errors
+    /// As [`Steps::side_files`].
+    pub fn side_files_of(&self, source: &Source, layout: &Layout) -> Result<SideFiles> {
+        self.side_files(source, if is_volume(source, layout) { 3 } else { 2 })
     }
 
     /// The result for the volume `file`, which is computed when it is read.

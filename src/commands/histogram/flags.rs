@@ -17,7 +17,6 @@ use crate::{
         Sink, Source, Sources,
         file_roles::{INPUT, OUTPUT},
         image::ImageFormat,
-        volume::is_volume,
     },
     util::error::{Error, Result},
 };
@@ -127,7 +126,9 @@ impl Args {
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
         self.check_plots(&outputs, picture, session)?;
-        let (steps, layout) = (&self.settings.steps, self.volume.layout());
+        self.settings.layout = self.volume.layout();
+        self.settings.layout.pages |= self.settings.pages.is_some();
+        let Settings { steps, layout, .. } = &self.settings;
         session.check_files(|roles| {
             self.list.declare(roles)?;
             let mask = self.settings.selection.mask.as_ref();
@@ -139,12 +140,10 @@ impl Args {
             adjustments.iter().try_for_each(adjusted)?;
             let mut written = outputs.sinks(&inputs).chain(picture.then_some(Sink::Stdout));
             written.try_for_each(|sink| roles.writes(OUTPUT, &sink))?;
-            inputs.iter().try_for_each(|input| {
-                let axes = if is_volume(&input, &layout) { 3 } else { 2 };
-                steps.side_files(&input, axes)?.declare(roles)
-            })
+            let declare = |input| steps.side_files_of(&input, layout)?.declare(roles);
+            inputs.iter().try_for_each(declare)
         })?;
-        let Self { mut settings, mut view, sharding, sum, list, volume, .. } = self;
+        let Self { mut settings, mut view, sharding, sum, list, .. } = self;
         let shows = |format| match format {
             Format::Csv => view.by_component,
             format => matches!(format, Format::Json | Format::Html),
@@ -153,8 +152,6 @@ impl Args {
         let is_picture = |format| matches!(format, Format::Svg | Format::Png);
         settings.only_pictures = sharding.shard.is_none() && outputs.formats().all(is_picture);
         settings.joins_luminance = sum && settings.channels.contains(&Channel::Luma);
-        settings.layout = volume.layout();
-        settings.layout.pages |= settings.pages.is_some();
         settings.adjustments = adjustments;
         view.shows_data_range = settings.range.is_none();
         let is_list = list.files_from.is_some();

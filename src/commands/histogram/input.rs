@@ -201,6 +201,12 @@ impl<'a> Input<'a> {
             }
         };
         pages.check_all(selected.clone())?;
+        // Each page is filtered on its own, and would replace the table of the one before.
+        if selected.len() > 1 && !settings.steps.side_files(source, 2)?.writes.is_empty() {
+            return Err(Error::usage(
+                "--table holds one page or volume: choose it with --page or --volume",
+            ));
+        }
         let image = pages.decode(selected.start, timings)?;
         let image = settings.steps.image(source, image, session)?;
         drop(pages);

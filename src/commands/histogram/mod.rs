@@ -29,7 +29,7 @@ use tally::Tally;
 use crate::{
     data::shard::Shard,
     engine::session::Session,
-    io::{Sink, allow_broken_pipe, marker::Marker, standard, volume::is_volume},
+    io::{Sink, allow_broken_pipe, marker::Marker, standard},
     util::error::{Error, Result},
 };
 
@@ -73,8 +73,7 @@ impl Job {
         let mut outputs: Vec<Sink> = self.outputs.sinks(&self.inputs).chain(adjusted).collect();
         let mut inputs = self.all_inputs();
         for input in self.inputs.iter() {
-            let axes = if is_volume(&input, &self.settings.layout) { 3 } else { 2 };
-            let side = self.settings.steps.side_files(&input, axes)?;
+            let side = self.settings.steps.side_files_of(&input, &self.settings.layout)?;
             inputs.extend(side.reads.into_iter().map(|(_, source)| source));
             outputs.extend(side.writes.into_iter().map(|(_, sink)| sink));
         }

@@ -104,25 +104,20 @@ impl Args {
     /// [`Kind::Usage`](crate::util::error::Kind::Usage) where standard input would be read again.
     pub(super) fn for_each_output(self) -> Result<Vec<Self>> {
         let outputs = self.output.split();
+        self.list.check_outputs(outputs.len(), &self.files)?;
         if outputs.len() <= 1 {
             return Ok(vec![self]);
         }
-        let is_piped = self.files.iter().any(|file| file == "-");
-        match is_piped {
-            true => Err(Error::usage("standard input can be read only once: give one -o")),
-            false => {
-                let with = |(number, output)| {
-                    let leaves_side_files = number > 0;
-                    let steps = Steps { leaves_side_files, ..self.steps.clone() };
-                    let mut one = Self { output, steps, ..self.clone() };
-                    if leaves_side_files {
-                        one.preview.remove();
-                    }
-                    one
-                };
-                Ok(outputs.into_iter().enumerate().map(with).collect())
+        let with = |(number, output)| {
+            let leaves_side_files = number > 0;
+            let steps = Steps { leaves_side_files, ..self.steps.clone() };
+            let mut one = Self { output, steps, ..self.clone() };
+            if leaves_side_files {
+                one.preview.remove();
             }
-        }
+            one
+        };
+        Ok(outputs.into_iter().enumerate().map(with).collect())
     }
 
     /// Removes the list of labels from `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
@@ -167,7 +162,7 @@ impl Args {
         let outputs = self.output.plan(&sources, output)?;
         if let Some(outputs) = &outputs {
             // Isovalues in the names are still to be filled in.
-            outputs.declare(&sources, extension, (&mut FileRoles::default(), true))?;
+            outputs.declare(&sources, extension, &mut FileRoles::default(), true)?;
         }
         let has_output_per_input = outputs.as_ref().is_some_and(Outputs::has_output_per_input);
         let is_listed = outputs.is_some() && self.list.files_from.is_some();
