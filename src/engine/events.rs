@@ -10,9 +10,8 @@
 //! A log without an `end` belongs to a process that was stopped.
 
 use std::{
-    ffi::OsString,
     fs::{File, OpenOptions},
-    io::Write,
+    io::{Read, Write},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -21,7 +20,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    io::{Sink, Source, file_roles::replaces, standard},
+    io::{Sink, Source, standard},
     util::{
         error::{Error, Result},
         program,
@@ -68,7 +67,7 @@ impl Events {
         self.log.as_ref()
     }
 
-    /// Opens the log, unless that is done, and writes the lines that have waited.
+    /// Opens the log if it is not open, and writes the waiting lines.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when the file cannot be opened. Nothing is logged then.
@@ -192,8 +191,7 @@ impl Events {
 
     /// Logs the end of the run.
     pub fn end(&self, result: &Result<()>) {
-        // A run that ended before its files were known may have named the log as another file.
-        if self.log.as_ref().is_some_and(is_named_twice) {
+        if self.log.as_ref().and_then(Sink::path).is_some_and(|path| !is_log(path)) {
             self.give_up();
         }
         // The run has ended, with its own error if there is one.
@@ -246,16 +244,12 @@ fn append(file: &mut File, lines: &str) {
     }
 }
 
-/// Whether a word of the command line, other than the value of `--log-json`, names the file of the log.
-fn is_named_twice(log: &Sink) -> bool {
-    let words = program::words();
-    let is_value = |number: usize| number > 0 && words[number - 1] == "--log-json";
-    let mut others = words.iter().enumerate().filter(|(number, _)| !is_value(*number));
-    others.any(|(_, word)| {
-        let text = word.to_string_lossy();
-        let value = text.split_once('=').map(|(_, value)| OsString::from(value));
-        let is_log = text.starts_with("--log-json=");
-        let names = [Some(word.clone()), value.filter(|_| !is_log)];
-        names.into_iter().flatten().any(|name| replaces(log, &Source::File(name.into())))
-    })
+/// Whether `path` is a log already, or no file yet. Only then it gets the lines of a run that ended before it stated its
+/// files, which may include this one.
+fn is_log(path: &Path) -> bool {
+    /// The log of a run begins with the event `start`.
+    const START: &[u8] = b"{\"arguments\":";
+    let mut first = Vec::new();
+    let read = |file: File| file.take(START.len() as u64).read_to_end(&mut first);
+    !path.is_file() || File::open(path).and_then(read).is_ok() && first == START
 }

@@ -91,16 +91,31 @@ fn two_names_of_one_file_are_wrong_usage() {
         "scan n.raw o.raw --by-key k.raw --log-json k.raw",
         "info a.pgm --log-json a.pgm",
         "merge a.pgm -o hard.pgm",
-        // The log is not written, whatever else is wrong.
-        "blur a.pgm --log-json a.pgm -s 1",
         "blur a.pgm x.unknown --log-json=./a.pgm -s 1",
         "median v_4x4x4_uint8.raw --compression 3 o.raw --log-json v_4x4x4_uint8.raw",
     ] {
         for threads in ["1", "4"] {
             let (code, message) = run(path, &format!("{line} --threads {threads}"));
             assert_eq!((code, message.lines().count()), (2, 1), "{line}: {message}");
-            assert!(content(path) == before, "{line}: {message}");
+            let is_found = message.contains("must differ") || message.contains("would ");
+            assert!(is_found && content(path) == before, "{line}: {message}");
         }
+    }
+    // A run that fails before its files are known leaves them alone, too.
+    for (line, reason) in [
+        ("blur a.pgm --log-json a.pgm -s 1", "name an output"),
+        ("histogram b.pgm --title x -oa.pgm --log-json a.pgm", "unknown extension"),
+        ("sort n.raw -o a.txt -o b.txt --log-json=n.raw", "one output"),
+    ] {
+        let (code, message) = run(path, line);
+        assert!(code == 2 && message.contains(reason), "{line}: {message}");
+        assert!(content(path) == before, "{line}: {message}");
+    }
+    // Its log is written where it is new, or a log of earlier runs.
+    for count in 1..3 {
+        run(path, "histogram a.pgm --title log -o h.csv --log-json log");
+        let log = fs::read_to_string(path.join("log")).unwrap();
+        assert_eq!(log.matches("--title needs a plot").count(), count, "{log}");
     }
     // An input and its output may have one name, and an input may have several.
     for line in [
