@@ -167,7 +167,7 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 
-/// Bytes of tables that the estimate of a small file need not cover.
+/// Minimum limit of the tables of one file of a batch.
 const MIN_TABLES: u64 = 4 << 20;
 
 struct Files<'a> {
@@ -233,20 +233,22 @@ impl Work for Files<'_> {
     }
 
     fn memory(&self, job: &Job) -> Option<u64> {
-        let (bytes, input) = match &job.volume {
+        let (bytes, input, is_jpeg) = match &job.volume {
             // A pipe can be read only once.
             Some(_) if !can_reopen(&job.source) => return None,
             Some(layout) => {
                 let mut file = VolumeFile::describe(&job.source, layout).ok()?;
                 file.keep_colors();
-                (file.bytes()?, Some(file.grid_type()))
+                (file.bytes()?, Some(file.grid_type()), false)
             }
-            None => planned_size(&job.source)?,
+            None => {
+                let planned = planned_size(&job.source)?;
+                (planned.bytes, planned.grid_type, planned.is_jpeg())
+            }
         };
         let copies = job.copies(&self.settings.encoding);
         let Some(mut input) = input else { return Some(bytes.saturating_mul(copies)) };
         let [x, y, _] = input.shape.dims;
-        let is_jpeg = job.volume.is_none() && is_jpeg(&job.source);
         let smaller = if is_jpeg { jpeg::smaller_sizes([x, y]) } else { Vec::new() };
         let (factors, sizes): (Vec<_>, Vec<_>) = smaller.into_iter().unzip();
         let shrunken = job.filter.shrunken([x, y], &sizes);
@@ -264,7 +266,10 @@ impl Work for Files<'_> {
         let is_exact =
             || job.filter.is_exact_for_u8() && job.volume.is_none() && is_jpeg(&job.source);
         let mut session = self.session.for_file(is_exact);
-        if self.settings.is_batch {
+        let workspace = || session.workspace(0);
+        let has_tables = job.filter.within(workspace()).is_some()
+            || job.filter.steps().iter().any(|step| step.within(workspace()).is_some());
+        if self.settings.is_batch && has_tables {
             // Other files have the rest of the memory.
             let estimate = self.memory(job).unwrap_or(u64::MAX);
             session.max_tables = (estimate / 4).max(MIN_TABLES);

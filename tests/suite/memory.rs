@@ -98,6 +98,16 @@ fn concurrent_enlargements_share_the_memory_limit() {
     let command = format!("resize {} -o o/ --scale 20 --threads 4", names.join(" "));
     let run = run_within_memory(folder.path(), 290, &command);
     assert_eq!(run.code, Some(0), "{run:?}");
+    // All four channels count.
+    let names = names.map(|name| name.replace("ppm", "tif"));
+    for name in &names {
+        let pixels = Noise(4).bytes(300 * 300 * 4);
+        let path = folder.path().join(name);
+        image::save_buffer(path, &pixels, 300, 300, image::ColorType::Rgba8).unwrap();
+    }
+    let command = format!("resize {} -o o/ --scale 4 --threads 4", names.join(" "));
+    let run = run_within_memory(folder.path(), 40, &command);
+    assert_eq!(run.code, Some(0), "{run:?}");
 }
 
 #[test]

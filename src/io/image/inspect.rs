@@ -25,19 +25,36 @@ use crate::{
     },
 };
 
-/// Bytes of the decoded samples of the image file `source`; `None` if they are unknown until the file is consumed or
-/// decoded. The value is for planning only; decoders check the header again.
-pub fn sample_bytes(source: &Source) -> Option<u64> {
-    planned_size(source).map(|(bytes, _)| bytes)
+/// Size of an image file by its header. It is for planning only; decoders check the header again.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedSize {
+    /// Format of the file.
+    pub format: ImageFormat,
+    /// Bytes of the decoded samples.
+    pub bytes: u64,
+    /// Size of the image and type of its samples, if the format has a header that states them.
+    pub grid_type: Option<GridType>,
 }
 
-/// As [`sample_bytes`], with the size of the image and the type of its samples, if the format has a header that states
-/// them. Channels are not counted.
-pub fn planned_size(source: &Source) -> Option<(u64, Option<GridType>)> {
+impl PlannedSize {
+    /// Whether the file is a JPEG with samples of 8 bits.
+    pub fn is_jpeg(&self) -> bool {
+        self.format == ImageFormat::Jpeg && self.grid_type.is_none_or(|own| own.dtype == Dtype::U8)
+    }
+}
+
+/// Bytes of the decoded samples of the image file `source`, as in [`planned_size`].
+pub fn sample_bytes(source: &Source) -> Option<u64> {
+    planned_size(source).map(|planned| planned.bytes)
+}
+
+/// The size of the image file `source`; `None` if it is unknown until the file is consumed or decoded.
+pub fn planned_size(source: &Source) -> Option<PlannedSize> {
     let path = source.path()?;
     // A pipe can be read only once.
     source.size().ok()??;
-    let codec = ImageFormat::from_path(path)?.codec();
+    let format = ImageFormat::from_path(path)?;
+    let codec = format.codec();
     // Some decoders panic on broken files.
     let probe = catch_unwind(|| (codec.probe?)(path, None).ok()).ok().flatten();
     let bytes = match codec.max_decoded_bytes {
@@ -45,10 +62,13 @@ pub fn planned_size(source: &Source) -> Option<(u64, Option<GridType>)> {
         None => probe.as_ref()?.bytes,
     };
     let grid_type = |probe: Probe| {
-        let [width, height] = probe.decoded_size();
-        GridType { shape: Shape { dims: [width, height, 1], channels: 1 }, dtype: probe.decoded }
+        let ([width, height], dtype) = (probe.decoded_size(), probe.decoded);
+        let shape = Shape { dims: [width, height, 1], channels: 1 };
+        let channels = probe.bytes / GridType { shape, dtype }.bytes().max(1);
+        let shape = Shape { channels: channels.clamp(1, 4) as usize, ..shape };
+        GridType { shape, dtype }
     };
-    Some((bytes, probe.map(grid_type)))
+    Some(PlannedSize { format, bytes, grid_type: probe.map(grid_type) })
 }
 
 /// Whether the pages of the file may be the slices of a volume, read as `Planes`.
@@ -76,9 +96,7 @@ pub fn smaller_sizes(path: &Path) -> Option<([usize; 2], Vec<[usize; 2]>)> {
 
 /// Whether `source` is a regular file with the signature of JPEG, and samples of 8 bits.
 pub fn is_jpeg(source: &Source) -> bool {
-    let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
-    ImageFormat::from_path(path) == Some(ImageFormat::Jpeg)
-        && planned_size(source).is_none_or(|(_, grid)| grid.is_none_or(|g| g.dtype == Dtype::U8))
+    planned_size(source).is_some_and(|planned| planned.is_jpeg())
 }
 
 /// Reads the header of the file `source`. Content after the pixels, such as the number of frames, is only read if the

@@ -41,8 +41,8 @@ pub use formats::{
     ImageFormat, can_write_rows, create_rows, has_image_name, has_jpeg_name, open_rows,
 };
 pub use inspect::{
-    has_planes, has_slices, is_jpeg, page_kind, planned_size, probe, probe_piped, sample_bytes,
-    smaller_sizes,
+    PlannedSize, has_planes, has_slices, is_jpeg, page_kind, planned_size, probe, probe_piped,
+    sample_bytes, smaller_sizes,
 };
 pub use page_range::PageRange;
 pub use pages::{Animation, Delay, Encoding, Series};
