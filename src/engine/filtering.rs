@@ -33,6 +33,13 @@ pub struct Division {
     pub spare: u64,
 }
 
+impl Division {
+    /// The same blocks for the rows or slices `own` of the result.
+    pub fn for_own(&self, own: Range<usize>) -> Self {
+        Self { own, ..self.clone() }
+    }
+}
+
 /// Runs a filter on blocks of rows or slices, and passes each result to `write` with the index of its first row or slice.
 /// `write` runs on another thread. The result is the same as for the whole input at once.
 ///
@@ -67,7 +74,7 @@ pub struct Prepared {
     chain: Chain,
     /// All steps.
     all: Vec<Arc<dyn Filter>>,
-    /// Bytes that steps hold since they are prepared.
+    /// Bytes of the tables of prepared steps.
     tables: u64,
 }
 
@@ -114,7 +121,7 @@ impl Prepared {
     ) -> Result<Self> {
         let input = self.held.as_ref().map_or(source.shape, |held| held.shape);
         let shape = self.chain.shapes(input)[self.chain.steps.len()];
-        let all = Division { own: 0..shape.dims[source.axis], ..division.clone() };
+        let all = division.for_own(0..shape.dims[source.axis]);
         let held_bytes = self.held.as_ref().map_or(0, HeldGrid::bytes);
         let is_held = self.held.is_some() && self.chain.steps.is_empty();
         let before = self.chain.before.map(|before| before + self.chain.steps.len());

@@ -83,9 +83,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         return process_pages(job, &mut pages, selected, &target, session);
     }
     if selected.len() > 1 {
-        let why = match are_unequal {
-            true => "they differ in size or type, which frames of an animation must not",
-            false => "this format holds one",
+        let why = if are_unequal {
+            "they differ in size or type, which frames of an animation must not"
+        } else {
+            "this format holds one"
         };
         let lost = format!("only the first of {} pages is written: {why}", selected.len());
         losses::report(&job.sink, lost, session.strict)?;

@@ -77,7 +77,7 @@ fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
     }
     let file = describe(Some(number))?;
     let has_axes = job.source.path().is_some_and(is_zarr) || file.channels_and_times.is_some();
-    if has_axes { Ok(file) } else { describe(None) }
+    if has_axes || file.volumes == 1 { Ok(file) } else { describe(None) }
 }
 
 struct Task<'a> {
@@ -158,7 +158,7 @@ impl Task<'_> {
                 )));
             }
             let division = match labelled {
-                Some((_, division)) => Division { own: own.clone(), ..division.clone() },
+                Some((_, division)) => division.for_own(own.clone()),
                 None => {
                     let cost = cost(job, file, pyramid.bytes(0))?;
                     let (block, spare) = block(job, &cost, own.len(), session)?;

@@ -118,7 +118,7 @@ impl<J> Schedule<J> {
         fits && state.next < state.reported + self.max_ahead
     }
 
-    /// Whether the memory limit allows few jobs of this size.
+    /// Whether fewer than four jobs of this size fit into the memory limit.
     pub fn is_tight(&self, job: &Assignment) -> bool {
         job.memory > self.memory / 4
     }

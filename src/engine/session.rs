@@ -33,7 +33,7 @@ pub struct Session {
     pub progress: Progress,
     /// Bytes that inputs and results may take.
     pub max_memory: u64,
-    /// Bytes that tables of a filter may take, in addition to its estimate: a share of the memory for a file of a batch.
+    /// Maximum bytes of a filter's tables. In a batch, each file has a share of the memory.
     pub max_tables: u64,
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,

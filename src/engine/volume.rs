@@ -51,7 +51,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
         None => process_file(job, &file, (&target, output.shape.dims), division, session),
         Some(shard) => {
             let target = (&target, output.shape.dims);
-            process_shard(job, layout, &file, target, (shard, division), session)
+            process_shard(job, layout, &file, target, shard, division, session)
         }
     }
 }
@@ -72,7 +72,7 @@ pub fn labelled(
     }
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    let division = whole(job, file, (source.length(), held), session)?;
+    let division = whole(job, file, source.length(), held, session)?;
     Ok(job.labelled(&source, &division, session)?.map(|job| (job, division)))
 }
 
@@ -91,8 +91,8 @@ fn process_file(
     session: &Session,
 ) -> Result<()> {
     let division = match division {
-        Some(division) => Division { own: 0..dims[2], ..division.clone() },
-        None => whole(job, file, (dims[2], 0), session)?,
+        Some(division) => division.for_own(0..dims[2]),
+        None => whole(job, file, dims[2], 0, session)?,
     };
     let mut writer = target.create(dims, session.no_clobber)?;
     filter_slices(job, file, division, session, |_, samples| {
@@ -129,8 +129,8 @@ pub fn process_plane(
         target.check_labels(output.dtype)?;
     }
     let division = match division {
-        Some(division) => Division { own: 0..dims[2], ..division.clone() },
-        None => whole(job, &file, (dims[2], 0), session)?,
+        Some(division) => division.for_own(0..dims[2]),
+        None => whole(job, &file, dims[2], 0, session)?,
     };
     let mut samples = Samples::zeros(output.dtype, 0)?;
     filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
@@ -153,7 +153,8 @@ pub fn process_plane(
 fn whole(
     job: &Job,
     file: &VolumeFile,
-    (length, held): (usize, u64),
+    length: usize,
+    held: u64,
     session: &Session,
 ) -> Result<Division> {
     let cost = cost(job, file, held)?;
@@ -179,7 +180,8 @@ fn process_shard(
     layout: &Layout,
     file: &VolumeFile,
     (target, dims): (&VolumeTarget<'_>, [usize; 3]),
-    (shard, division): (Shard, Option<&Division>),
+    shard: Shard,
+    division: Option<&Division>,
     session: &Session,
 ) -> Result<()> {
     let identity = identity(job, layout, shard, session)?;
@@ -190,7 +192,7 @@ fn process_shard(
     let [width, height, depth] = dims;
     let own = shard.range(depth);
     let division = match division {
-        Some(division) => Division { own, ..division.clone() },
+        Some(division) => division.for_own(own),
         None => {
             let (block, spare) = block(job, &cost(job, file, 0)?, own.len(), session)?;
             Division { own, block, spare }

@@ -12,9 +12,10 @@ use std::{
 use super::{
     Sink, Source,
     image::has_image_name,
+    mesh::FOLDER_EXTENSION,
     standard,
     unfinished::link_target,
-    volume::{is_address, is_zarr, source_files},
+    volume::{ZARR_EXTENSION, is_address, is_zarr, source_files},
 };
 use crate::util::error::{Error, Result};
 
@@ -320,10 +321,8 @@ impl FileRoles {
 
 /// Whether an output of this name is a folder that is replaced as a whole.
 fn is_store_name(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|extension| {
-        ["zarr", "precomputed"].iter().any(|store| extension.eq_ignore_ascii_case(store))
-    })
+    let stores = [ZARR_EXTENSION, FOLDER_EXTENSION];
+    path.extension().is_some_and(|own| stores.iter().any(|store| own.eq_ignore_ascii_case(store)))
 }
 
 /// `path` without `.` and `..`.

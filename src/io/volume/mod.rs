@@ -41,6 +41,6 @@ pub use slices::names::{folder_or_pattern, folders_in, is_multi_file};
 pub use slices::stack::Slices;
 pub use write::{VolumeFormat, VolumeTarget, VolumeWriter, check_labels};
 pub use zarr::{
-    Pyramid, PyramidOptions, PyramidWriter, address_state, check_store_path, is_address,
-    is_store as is_zarr, is_zarr_path,
+    EXTENSION as ZARR_EXTENSION, Pyramid, PyramidOptions, PyramidWriter, address_state,
+    check_store_path, is_address, is_store as is_zarr, is_zarr_path,
 };

@@ -75,9 +75,12 @@ pub struct Pyramid {
     losses: Vec<String>,
 }
 
+/// Extension of a store, without the dot.
+pub const EXTENSION: &str = "zarr";
+
 /// Whether the name of `sink` is that of a store.
 pub fn is_zarr_path(sink: &Sink) -> bool {
-    sink.extension() == "zarr"
+    sink.extension() == EXTENSION
 }
 
 /// Refuses to replace a file or folder that is not a Zarr store.
