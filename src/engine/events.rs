@@ -244,8 +244,8 @@ fn append(file: &mut File, lines: &str) {
     }
 }
 
-/// Whether `path` is a log already, or no file yet. Only then it gets the lines of a run that ended before it stated its
-/// files, which may include this one.
+/// Whether `path` is a log, or no file yet. A run that fails before its files are known may have named any other file
+/// as an input or an output.
 fn is_log(path: &Path) -> bool {
     /// The log of a run begins with the event `start`.
     const START: &[u8] = b"{\"arguments\":";

@@ -452,7 +452,7 @@ mod tests {
         assert!(open().is_none() && path.is_dir() && !path.join("theirs").exists());
     }
 
-    /// Where two folders cannot be exchanged at once, the old one has a temporary name meanwhile.
+    /// Without an atomic exchange, the old folder has a temporary name for a moment.
     #[cfg(unix)]
     #[test]
     fn a_replaced_folder_is_not_cleaned_up() {

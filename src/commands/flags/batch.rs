@@ -41,8 +41,8 @@ impl FilesFromArgs {
         self.files_from.as_ref().map_or(Ok(()), |list| roles.reads("--files-from", list))
     }
 
-    /// Refuses several outputs if standard input is among `files`, or the list can be read only once, since the inputs are
-    /// read again for each output.
+    /// Refuses several outputs if standard input is among `files`, or if the list can be read only once: each output
+    /// reads them again.
     ///
     /// # Errors
     /// `Kind::Usage`.
