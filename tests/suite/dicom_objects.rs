@@ -300,6 +300,16 @@ fn dimensions_order_frames_at_one_position() {
     let file = open(&path);
     assert_eq!((file.dims[2], file.volumes), (2, 2));
     assert!(file.warnings().any(|warning| warning.contains("1 slices of another size")));
+    // Floats that are not numbers count as 0, and have an order.
+    let groups = (0..60).map(|i| {
+        let index = if i % 3 == 0 { f64::NAN } else { f64::from(i * 37 % 60) };
+        let content = Attributes::default().bytes(0x0020_9157, b"FD", &index.to_le_bytes());
+        group(2.0, Attributes::default().sequence(0x0020_9111, &[content]))
+    });
+    frames(&groups.collect::<Vec<_>>()).write(&path, PLAIN);
+    assert_eq!(open(&path).volumes, 60);
+    let found = [0, 1, 20, 59].map(|volume| values(&open_volume(&path, volume))[0]);
+    assert_eq!(found, [1.0, 4.0, 14.0, 48.0]);
 }
 
 /// With `--recursive`, the pictures in a tree are a batch, whatever other folders hold.

@@ -312,6 +312,15 @@ fn palettes_become_grey() {
         palette(&[0], [4, 0, 8], 0x0028_1221, [broken; 3]).write(&path, PLAIN);
         assert!(refusal(&path).contains("palette"), "{broken:?}");
     }
+    // 40,000 entries: more than SS holds, so that the number is negative.
+    let table: Vec<u8> = (0..40_000u16).map(|entry| (entry / 160) as u8).collect();
+    let descriptor = [40_000, 0, 8u16].map(u16::to_le_bytes).concat();
+    let mut signed = palette(&[0, 200, 255], [0, 0, 8], data, [&table; 3]);
+    for tag in 0x0028_1101..=0x0028_1103 {
+        signed = signed.bytes(tag, b"SS", &descriptor);
+    }
+    signed.write(&path, PLAIN);
+    assert_eq!(read(&path).0, [0.0, 1.0, 1.0]);
     // A label map is not coloured.
     palette(&[2, 1], [4, 0, 8], data, tables)
         .text(0x0062_0001, b"CS", "LABELMAP")

@@ -1,6 +1,6 @@
 //! Sorts the slices of a series, splits them into volumes, and finds their placement.
 
-use std::{cmp::Ordering, collections::BTreeMap, iter::repeat_n, path::PathBuf};
+use std::{collections::BTreeMap, iter::repeat_n, path::PathBuf};
 
 use super::{
     attributes::{
@@ -69,9 +69,10 @@ pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, 
     let (mut slices, mut first_mosaic, mut moved) = (Vec::new(), None::<Vec<Option<Plane>>>, 0);
     for (number, image) in images.iter().enumerate() {
         let mut numbers: Vec<usize> = (0..image.count).collect();
-        let dimensions = |slice: &usize| image.find(*slice, |all| all.numbers(DIMENSIONS));
-        numbers
-            .sort_by(|a, b| dimensions(a).partial_cmp(&dimensions(b)).unwrap_or(Ordering::Equal));
+        numbers.sort_by_cached_key(|&slice| -> Option<Vec<u64>> {
+            let indices = image.find(slice, |all| all.numbers(DIMENSIONS))?;
+            Some(indices.iter().map(|&index| index as u64).collect())
+        });
         let mut planes = Plane::of_slices(image);
         // A scanner may follow the patient from one mosaic to the next; the first one places all.
         if image.mosaic.is_some_and(|mosaic| !mosaic.has_positions) {
