@@ -16,9 +16,16 @@ fn write(folder: &Path, pages: &[TiffPage]) {
     fs::write(folder.join("in.tif"), tiff(pages)).unwrap();
 }
 
+/// A page of one tile, whose samples are all `value`.
+fn tiled(size: [usize; 2], value: u8) -> TiffPage {
+    let [width, height] = size.map(|side| side.next_multiple_of(16));
+    let page = TiffPage::grey(size, 8, vec![value; width * height]);
+    page.longs(322, [width as u32]).longs(323, [height as u32])
+}
+
 /// Levels that are flat, each with another value.
 fn levels() -> Vec<TiffPage> {
-    SIZES.iter().zip([10, 20, 30, 40]).map(|(&size, value)| TiffPage::flat(size, value)).collect()
+    SIZES.iter().zip([10, 20, 30, 40]).map(|(&size, value)| tiled(size, value)).collect()
 }
 
 /// The kinds of pyramids: their pages, and the sizes of images that are not levels.
@@ -104,28 +111,42 @@ fn resize_takes_the_smallest_level_that_suffices() {
     outcome(folder, "info o.tif")
         .success()
         .stdout(contains("300 x 300 per inch").and(contains("a slide")));
+    // No level is taken if the image is stored turned, whatever the type of the number that says so.
+    let mut pages = pyramids().remove(1).1;
+    pages[0] = pages[0].clone().set(274, 5, 1, [6u32, 1].map(u32::to_le_bytes).concat());
+    write(folder, &pages);
+    outcome(folder, "resize in.tif o.png --max 10").success();
+    let image = load_image(folder.join("o.png"));
+    assert_eq!(([image.width, image.height], as_f64(&image.samples)[0]), ([8, 10], 10.0));
 }
 
-/// Pages of one size, or of sizes that are not halved, are pages.
+/// Pages of one size, or of sizes that are not halved, are pages; so are others without tiles, and two.
 #[test]
 fn other_pages_stay_pages() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for sizes in [
-        vec![[160, 120], [160, 120]],
-        vec![[160, 120], [80, 60], [80, 60]],
-        vec![[160, 120], [80, 61]],
-        vec![[80, 60], [160, 120]],
-        vec![[160, 120], [80, 120]],
+    let [flat, tiled]: [fn([usize; 2], u8) -> TiffPage; 2] = [TiffPage::flat, tiled];
+    for (page, sizes) in [
+        (tiled, vec![[160, 120], [160, 120], [160, 120]]),
+        (tiled, vec![[160, 120], [80, 60], [80, 60]]),
+        (tiled, vec![[160, 120], [80, 60], [40, 31]]),
+        (tiled, vec![[40, 30], [80, 60], [160, 120]]),
+        (tiled, vec![[160, 120], [80, 120], [40, 120]]),
+        (tiled, vec![[160, 120], [80, 60]]),
+        (flat, vec![[160, 120], [80, 60]]),
+        (flat, vec![[160, 120], [80, 60], [40, 30]]),
     ] {
-        let pages: Vec<_> = sizes.iter().map(|&size| TiffPage::flat(size, 7)).collect();
+        let pages: Vec<_> = sizes.iter().map(|&size| page(size, 7)).collect();
         write(folder, &pages);
         assert_eq!(info_json(folder, "in.tif")[0]["pages"], sizes.len(), "{sizes:?}");
+        outcome(folder, "blur in.tif o.png --sigma 0 --page 2").success();
+        assert_eq!(info_json(folder, "o.png")[0]["size"], serde_json::json!(sizes[1]));
     }
     let mut noise = Noise(3);
     let rgb = TiffPage::grey([80, 60], 8, noise.bytes(80 * 60 * 3)).shorts(277, [3]);
-    write(folder, &[TiffPage::flat([160, 120], 7), rgb.shorts(258, [8; 3]).shorts(262, [2])]);
-    assert_eq!(info_json(folder, "in.tif")[0]["pages"], 2);
+    let rgb = rgb.shorts(258, [8; 3]).shorts(262, [2]).longs(322, [80]).longs(323, [60]);
+    write(folder, &[tiled([160, 120], 7), rgb, tiled([40, 30], 7)]);
+    assert_eq!(info_json(folder, "in.tif")[0]["pages"], 3);
 }
 
 /// Frames of an animation have one size: of other pages, the first is written, as to formats of one page.

@@ -152,8 +152,8 @@ pub type SmallerSizes = ([usize; 2], Vec<[usize; 2]>);
 fn usable_levels(file: &TiffFile<'_>, pages: &PageList) -> Option<([usize; 2], Vec<Level>)> {
     let levels = file.copies(pages).ok()?.levels;
     let directory = file.directory(pages.offsets[0]).ok()?;
-    let orientation = file.first_number(&directory, tag::ORIENTATION).ok().flatten();
-    let is_usable = !levels.is_empty() && orientation.is_none_or(|orientation| orientation <= 1);
+    let is_usable =
+        !levels.is_empty() && orientation(file, &directory).is_none_or(|stated| stated == 1);
     let size = || Page::read(file, &directory).ok().map(|page| page.size);
     is_usable.then(size).flatten().map(|size| (size, levels))
 }

@@ -24,18 +24,18 @@ struct ImageKind {
 
 impl TiffFile<'_> {
     /// Pages of the file: the main chain without reduced copies and masks of other pages, or the whole chain if it has
-    /// nothing else. If all pages after the first are smaller and smaller copies of it, there is one page, as in a slide
-    /// by Aperio.
+    /// nothing else. There is also one page if all are tiled and those after the first, at least two, are smaller and
+    /// smaller copies of it, and in a slide by Aperio.
     pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
-        // The sizes of the pages as long as each is a smaller copy of the first.
+        // The sizes of the pages as long as each is tiled and a smaller copy of the first.
         let mut levels: Option<Vec<[usize; 2]>> = Some(Vec::new());
         let mut first = None;
         let is_whole = self.for_each_directory(|at, directory| {
-            match self.is_reduced(directory) {
-                false => pages.push(at),
-                true => return others.push(at),
+            if self.is_reduced(directory) {
+                return others.push(at);
             }
+            pages.push(at);
             let Some(known) = &mut levels else { return };
             let (size, kind) = (self.size(directory), self.image_kind(directory));
             let first = first.get_or_insert(kind);
@@ -47,14 +47,16 @@ impl TiffFile<'_> {
                 }
                 (_, None) => false,
             };
-            match size.filter(|_| is_copy) {
+            let is_tiled = directory.find(tag::TILE_WIDTH).is_some();
+            match size.filter(|_| is_copy && is_tiled) {
                 Some(size) => known.push(size),
                 None => levels = None,
             }
         })?;
         if pages.is_empty() {
             std::mem::swap(&mut pages, &mut others);
-        } else if pages.len() > 1 && (levels.is_some() || self.is_aperio(pages[0])) {
+        } else if pages.len() > 2 && levels.is_some() || pages.len() > 1 && self.is_aperio(pages[0])
+        {
             others.extend(pages.drain(1..));
         }
         let loss = (!is_whole).then(|| match pages.len() {
