@@ -190,6 +190,24 @@ fn tag_in(block: &[u8], little: bool, at: usize, tag: u16) -> Option<(u16, f64)>
     ))
 }
 
+const THUMBNAIL: &[u8] = b"\xff\xd8THUMBNAIL";
+
+/// A thumbnail that is stated to be all of the block is not removed with all of it.
+#[test]
+fn wrong_offsets_of_thumbnails_erase_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut block = exif(true, &[(271, 2, b"a maker\0".to_vec())], &[], THUMBNAIL);
+    // The second directory, of two entries, precedes the thumbnail.
+    let (len, second) = (block.len() as u32, block.len() - THUMBNAIL.len() - 30);
+    block[second + 10..second + 14].copy_from_slice(&8u32.to_le_bytes());
+    block[second + 22..second + 26].copy_from_slice(&(len - 8).to_le_bytes());
+    fs::write(folder.join("in.png"), png([6, 4], 2, &[(b"eXIf", block)])).unwrap();
+    works(folder, "blur in.png o.png --sigma 0");
+    let exif = load_image(folder.join("o.png")).metadata.exif.unwrap();
+    assert!(exif.windows(7).any(|text| text == b"a maker"), "{exif:?}");
+}
+
 #[test]
 fn numbers_in_exif_may_have_every_numeric_type() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +223,7 @@ fn numbers_in_exif_may_have_every_numeric_type() {
                 tag(283, 50),
                 (296, 3, value(3, 3, little)),
             ];
-            let block = exif(little, &first, &[tag(40962, 60), tag(40963, 40)], b"THUMBNAIL");
+            let block = exif(little, &first, &[tag(40962, 60), tag(40963, 40)], THUMBNAIL);
             fs::write(folder.join("in.png"), png([60, 40], 2, &[(b"eXIf", block)])).unwrap();
             for output in ["o.png", "o.jpg", "o.webp", "o.tif"] {
                 let case = format!("{kind} {little} {output}");

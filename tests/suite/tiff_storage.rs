@@ -92,6 +92,77 @@ fn planar_subsampled_colours_are_refused_by_name() {
     for line in ["info in.tif", "blur in.tif o.png --sigma 0", "mesh in.tif o.ply --iso 1"] {
         outcome(folder, line).code(4).stderr(contains("planar YCbCr with subsampled Cb and Cr"));
     }
+    let page = TiffPage::grey([4, 4], 8, Vec::new()).shorts(258, [8; 3]).shorts(277, [3]);
+    let page = page.with_strips(4, vec![vec![9; 16]; 3]).shorts(259, [6]);
+    write(folder, page.shorts(262, [6]).shorts(284, [2]).shorts(530, [1, 1]));
+    let message = "old-style JPEG in planes is not supported";
+    outcome(folder, "blur in.tif o.png --sigma 0").code(4).stderr(contains(message));
+}
+
+/// Six bytes by liblzma's delta filter and preset 9, whose dictionary has 64 MiB, and the same with one of 128 MiB.
+#[test]
+fn dictionaries_of_lzma_are_those_of_all_presets() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let strip = |dictionary: &str| -> Vec<u8> {
+        let digits = format!(
+            "fd377a585a000004e6d6b44602010301002101{dictionary}010005010101010101000000d870e055a7cc36\
+             4800011e06c12fa41d1fb6f37d010000000004595a"
+        );
+        let digits: Vec<char> = digits.chars().filter(|digit| digit.is_ascii_hexdigit()).collect();
+        let byte = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
+        digits.chunks(2).map(byte).collect()
+    };
+    write(folder, TiffPage::grey([3, 2], 8, strip("1c67c9110e")).shorts(259, [34925]));
+    assert_eq!(load_image(folder.join("in.tif")).samples, Samples::U8((1..7).collect()));
+    write(folder, TiffPage::grey([3, 2], 8, strip("1e4ba81fe0")).shorts(259, [34925]));
+    let message = "its LZMA dictionary is larger than 64 MiB";
+    outcome(folder, "blur in.tif o.png --sigma 0").code(4).stderr(contains(message));
+}
+
+/// A row may have as many changes of the colour as pixels, which take more memory than its bits.
+#[test]
+fn memory_of_the_fax_decoder_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let page = TiffPage::grey([2_200_000, 1], 1, vec![0xff; 280_000]).shorts(259, [4]);
+    write(folder, page);
+    let line = "blur in.tif o.tif --sigma 0 --max-memory";
+    outcome(folder, &format!("{line} 16M")).code(4).stderr(contains("decoding a strip or tile"));
+    outcome(folder, &format!("{line} 1G")).success();
+}
+
+/// The corners of a map stay in place, whether its pixels are areas or points.
+#[test]
+fn positions_of_maps_are_scaled_with_the_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let doubles = |page: TiffPage, tag: u16, values: &[f64]| {
+        page.set(tag, 12, values.len(), values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    };
+    for (kind, tie_point, origin) in [(1, [2.0, 8.0], 500.0), (2, [1.75, 8.5], 507.5)] {
+        let page = TiffPage::flat([8, 8], 7).shorts(34735, [1, 1, 0, 1, 1025, 0, 1, kind]);
+        let page = doubles(page, 33550, &[10.0, 20.0, 0.0]);
+        let page = doubles(page, 33922, &[4.0, 4.0, 0.0, 500.0, 900.0, 0.0]);
+        let matrix = |x, y, x0| {
+            [x, 0.0, 0.0, x0, 0.0, y, 0.0, 900.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+        };
+        write(folder, doubles(page, 34264, &matrix(15.0, 0.0, 500.0)));
+        for (size, flags) in [("4x16", ""), ("4x16", "--max-memory 1M"), ("8x8", "")] {
+            outcome(folder, &format!("resize in.tif o.tif --size {size} {flags}")).success();
+            let file = fs::File::open(folder.join("o.tif")).unwrap();
+            let mut file = tiff::decoder::Decoder::new(file).unwrap();
+            let mut values = |tag| file.get_tag_f64_vec(tiff::tags::Tag::Unknown(tag)).unwrap();
+            if size == "8x8" {
+                assert_eq!(values(33550), [10.0, 20.0, 0.0]);
+                assert_eq!(values(34264), matrix(15.0, 0.0, 500.0));
+                continue;
+            }
+            assert_eq!(values(33550), [20.0, 10.0, 0.0]);
+            assert_eq!(values(33922)[..3], [tie_point[0], tie_point[1], 0.0], "{kind}");
+            assert_eq!(values(34264), matrix(30.0, 0.0, origin), "{kind}");
+        }
+    }
 }
 
 /// The same damage has the same consequence, whether an image is read by rows or as a whole: a warning, or an error if

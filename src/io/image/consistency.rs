@@ -30,8 +30,8 @@ pub fn turn(metadata: &mut Metadata, orientation: Orientation) {
     }
 }
 
-/// The colour space of an ICC profile, if images of `channels` channels have another one (ICC.1:2022, 7.2.6); `None` also
-/// for other data.
+/// The colour space of an ICC profile, if images of `channels` channels have another one (ICC.1:2022, 7.2.6). `None` if
+/// they fit, or if `icc` is not a profile.
 pub fn foreign_colours(icc: &[u8], channels: usize) -> Option<&'static str> {
     let signature = |at: usize| icc.get(at..)?.first_chunk::<4>();
     signature(36).filter(|signature| *signature == b"acsp")?;

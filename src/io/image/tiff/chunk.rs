@@ -11,7 +11,7 @@ use super::{
     fax, old_jpeg,
     page::Page,
     storage::{Compression, Predictor, SampleFormat},
-    unpack::{ByteStream, decompress},
+    unpack::{ByteStream, MAX_DICTIONARY, decompress},
 };
 use crate::{
     data::dtype::Dtype,
@@ -68,7 +68,13 @@ pub fn decode(
         }
         compression => {
             let wanted_bytes = page.chunk_bytes(rows);
-            check_scratch(limits, wanted_bytes, "decoding a strip or tile")?;
+            let decoder_bytes = match compression {
+                Compression::Fax(_) => fax::scratch(page.chunk[0], &packed),
+                Compression::Lzma => wanted_bytes.min(MAX_DICTIONARY),
+                _ => 0,
+            };
+            let needed = wanted_bytes.saturating_add(decoder_bytes);
+            check_scratch(limits, needed, "decoding a strip or tile")?;
             let wanted_len = usize::try_from(wanted_bytes)?;
             if page.is_reversed {
                 packed.to_mut().iter_mut().for_each(|byte| *byte = byte.reverse_bits());
@@ -78,10 +84,9 @@ pub fn decode(
                 Compression::None if packed.len() < wanted_len => Err("it ends early".into()),
                 Compression::None => Ok(packed),
                 Compression::Fax(kind) => {
-                    memory::zeros::<u8>(wanted_len).map_err(BoxError::from).map(|mut rows| {
-                        is_damaged = fax::decode(kind, &packed, page.chunk[0], &mut rows);
-                        Cow::Owned(rows)
-                    })
+                    let mut rows = memory::zeros::<u8>(wanted_len)?;
+                    is_damaged = fax::decode(kind, &packed, page.chunk[0], &mut rows)?;
+                    Ok(Cow::Owned(rows))
                 }
                 _ => decompress_all(compression, &packed, wanted_len).map(Cow::Owned),
             };
@@ -127,6 +132,9 @@ fn check_end(compression: Compression, input: &mut ByteStream<'_>) -> Result<(),
 fn read_all(input: &mut ByteStream<'_>, stored: &mut [u8]) -> Result<(), BoxError> {
     input.read_exact(stored).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => "it ends early".into(),
+        io::ErrorKind::OutOfMemory => {
+            "its LZMA dictionary is larger than 64 MiB, or than the free memory".into()
+        }
         _ => error.into(),
     })
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     directory::{Directory, Entry, TiffFile, kind, sizes},
-    tag,
+    map, tag,
     tree::{DirectoryTree, TagValue, header},
 };
 use crate::{
@@ -56,7 +56,7 @@ fn text(value: &TagValue) -> &[u8] {
 pub struct Exif {
     /// The first directory and the directories below it.
     pub root: DirectoryTree,
-    /// Whether some values cannot be read or are too long.
+    /// Whether some values cannot be read, are too long, or do not apply to the upright image.
     pub is_partial: bool,
 }
 
@@ -66,11 +66,28 @@ impl Exif {
         Self::read(&file, file.first_directory, &IMAGE_TAGS)
     }
 
-    /// Reads the EXIF data of the page with the directory at `first`, without the orientation. With `describes_pages`, the description tag is about all pages and not part of EXIF.
+    /// Reads the EXIF data of the page with the directory at `first`, without the orientation. With `describes_pages`,
+    /// the description tag is about all pages and not part of EXIF. The position of a map is kept with the size to which
+    /// it applies.
     pub fn from_page(file: &TiffFile<'_>, first: u64, describes_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !describes_pages || *tag != tag::DESCRIPTION;
         let wanted: Vec<u16> = IMAGE_TAGS.into_iter().filter(is_kept).collect();
-        Self::read(file, first, &wanted)
+        let mut exif = Self::read(file, first, &wanted)?;
+        let values = &mut exif.root.values;
+        if values.iter().any(|value| map::TAGS.contains(&value.tag)) {
+            let directory = file.directory(first).ok()?;
+            if orientation(file, &directory).is_none_or(|stated| stated == 1) {
+                let sides = [tag::WIDTH, tag::HEIGHT].into_iter().filter_map(|tag| {
+                    let side = file.first_number(&directory, tag).ok()??;
+                    Some(TagValue::longs(tag, &[side as u32]))
+                });
+                values.extend(sides);
+            } else {
+                values.retain(|value| !map::TAGS.contains(&value.tag));
+                exif.is_partial = true;
+            }
+        }
+        Some(exif)
     }
 
     /// Reads the directory at `first` with its children. Only the tags `wanted` of the first directory are read.
@@ -167,7 +184,7 @@ pub fn describes_image(block: &[u8]) -> bool {
 }
 
 /// Adapts a block of EXIF to an image of `size` that is written without thumbnail: sets the width and height that it
-/// states, and removes the thumbnail, which shows other pixels.
+/// states, scales the position of a map, and removes the thumbnail, which shows other pixels.
 pub fn adapt(block: &mut Vec<u8>, size: [usize; 2]) {
     let Some((file, first)) = open(block) else { return };
     let exif = file.first_number(&first, POINTERS[0]).ok().flatten();
@@ -180,15 +197,29 @@ pub fn adapt(block: &mut Vec<u8>, size: [usize; 2]) {
         })
         .filter_map(|(entry, side)| Some((entry?, side)))
         .collect();
+    let before = [tag::WIDTH, tag::HEIGHT].map(|tag| file.first_number(&first, tag).ok().flatten());
+    let mut position = Vec::new();
+    if let [Some(width), Some(height)] = before {
+        let factor = [width as f64 / size[0] as f64, height as f64 / size[1] as f64];
+        position = map::resized(&file, &first, factor);
+    }
     let thumbnail = file.directory(first.next).ok().and_then(|second| {
         let [at, len] = THUMBNAIL.map(|tag| file.first_number(&second, tag).ok().flatten());
-        Some(at?..at?.checked_add(len?)?)
+        // A wrong offset must not erase anything else.
+        let is_jpeg = file.bytes.read(at?, 2).is_ok_and(|start| *start == [0xff, 0xd8]);
+        is_jpeg.then_some(at?..at?.checked_add(len?)?)
     });
     let next_pointer = file.first_directory + first.len;
     let is_little_endian = file.is_little_endian;
     drop(file);
     for (entry, side) in sides {
         set_number(block, entry, side as u32, is_little_endian);
+    }
+    for (entry, values) in position {
+        let places = block[entry.at as usize..].as_chunks_mut().0;
+        for (place, value) in places.iter_mut().zip(values) {
+            *place = if is_little_endian { value.to_le_bytes() } else { value.to_be_bytes() };
+        }
     }
     if let Some(next) = block.get_mut(next_pointer as usize..).and_then(<[u8]>::first_chunk_mut) {
         *next = [0; 4];

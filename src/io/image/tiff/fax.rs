@@ -6,11 +6,26 @@ use fax::{
 };
 
 use super::storage::Fax;
+use crate::util::{error::Result, memory};
+
+/// Maximum number of changes of the colour in a row: each has at least one bit.
+fn max_changes(width: usize, packed: &[u8]) -> usize {
+    width.min(packed.len().saturating_mul(8))
+}
+
+/// Bytes of memory that [`decode`] takes in addition to the rows.
+pub fn scratch(width: usize, packed: &[u8]) -> u64 {
+    (2 * size_of::<u32>() * max_changes(width, packed)) as u64
+}
 
 /// Decodes `rows` rows of `width` pixels, 8 in a byte, black as 1. Also returns whether a part is damaged, which is white.
-pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> bool {
+///
+/// # Errors
+/// When there is not enough memory.
+pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> Result<bool> {
     let mut bits = Bits { bytes: packed, at: 0 };
-    let (mut reference, mut current) = (Vec::new(), Vec::new());
+    let max = max_changes(width, packed);
+    let (mut reference, mut current) = (memory::room(max)?, memory::room(max)?);
     let mut is_damaged = false;
     for row in rows.chunks_exact_mut(width.div_ceil(8)) {
         current.clear();
@@ -35,7 +50,7 @@ pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> bool {
             (Some(()), _) => {}
             // The next line can be found by its code.
             (None, Fax::Group3 { .. }) if bits.find_eol() => is_damaged = true,
-            (None, _) => return true,
+            (None, _) => return Ok(true),
         }
         match fax {
             Fax::Rows => bits.at = bits.at.next_multiple_of(8),
@@ -44,7 +59,7 @@ pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> bool {
         }
         std::mem::swap(&mut reference, &mut current);
     }
-    is_damaged
+    Ok(is_damaged)
 }
 
 /// Bits of a strip, the highest of a byte first. Zeros follow the last byte.
@@ -120,16 +135,16 @@ impl Bits<'_> {
 }
 
 /// Adds a change of the colour at column `at`. Two changes at one column cancel out.
-fn change(changes: &mut Vec<usize>, at: usize, width: usize) {
-    match changes.last() == Some(&at) {
-        true => drop(changes.pop()),
-        false if at < width => changes.push(at),
-        false => {}
+fn change(changes: &mut Vec<u32>, at: usize, width: usize) {
+    if changes.last().is_some_and(|&last| last as usize == at) {
+        changes.pop();
+    } else if at < width {
+        changes.push(at as u32);
     }
 }
 
 /// Decodes a row of runs, white first, to the columns at which the colour changes; `None` if a code is invalid.
-fn row_1d(bits: &mut Bits<'_>, changes: &mut Vec<usize>, width: usize) -> Option<()> {
+fn row_1d(bits: &mut Bits<'_>, changes: &mut Vec<u32>, width: usize) -> Option<()> {
     let (mut at, mut color) = (0, Color::White);
     while at < width {
         at += bits.run(color)?;
@@ -142,29 +157,27 @@ fn row_1d(bits: &mut Bits<'_>, changes: &mut Vec<usize>, width: usize) -> Option
 /// Decodes a row by its differences from the row before, of which `reference` are the changes (T.4, section 4.2).
 fn row_2d(
     bits: &mut Bits<'_>,
-    reference: &[usize],
-    changes: &mut Vec<usize>,
+    reference: &[u32],
+    changes: &mut Vec<u32>,
     width: usize,
 ) -> Option<()> {
     let (mut at, mut color, mut is_start) = (0, Color::White, true);
     let mut next = 0;
     while at < width {
         // b1 is the first change of the reference after this column, to the other colour.
-        let is_before = |change: usize| change < at || change == at && !is_start;
-        while next > 0 && !is_before(reference[next - 1]) {
+        let column = |number: usize| reference.get(number).map_or(width, |&column| column as usize);
+        let is_before = |number| column(number) < at || column(number) == at && !is_start;
+        while next > 0 && !is_before(next - 1) {
             next -= 1;
         }
         let wanted = usize::from(color == Color::Black);
-        while next < reference.len() && (is_before(reference[next]) || next % 2 != wanted) {
+        while next < reference.len() && (is_before(next) || next % 2 != wanted) {
             next += 1;
         }
-        let reference = |number: usize| reference.get(number).copied().unwrap_or(width);
         match mode::decode(bits)? {
-            Mode::Pass => at = reference(next + 1),
+            Mode::Pass => at = column(next + 1),
             Mode::Vertical(delta) => {
-                at = reference(next)
-                    .checked_add_signed(isize::from(delta))
-                    .filter(|&to| to >= at)?;
+                at = column(next).checked_add_signed(isize::from(delta)).filter(|&to| to >= at)?;
                 change(changes, at, width);
                 color = !color;
             }
@@ -183,10 +196,10 @@ fn row_2d(
 }
 
 /// Sets the bits of the black pixels of a row.
-fn paint(changes: &[usize], width: usize, row: &mut [u8]) {
+fn paint(changes: &[u32], width: usize, row: &mut [u8]) {
     for black in changes.chunks(2) {
-        let end = black.get(1).copied().unwrap_or(width);
-        for x in black[0]..end {
+        let end = black.get(1).map_or(width, |&end| end as usize);
+        for x in black[0] as usize..end {
             row[x / 8] |= 0x80 >> (x % 8);
         }
     }

@@ -11,6 +11,7 @@ pub(super) mod directory;
 mod encode;
 pub(super) mod exif;
 mod fax;
+mod map;
 mod old_jpeg;
 mod ome;
 mod page;

@@ -1,5 +1,5 @@
-//! Old-style JPEG (compression 6; TIFF 6.0, section 22): a whole JPEG stream in addition to the strips, or its tables in tags and
-//! coded data without markers in strips.
+//! Old-style JPEG (compression 6; TIFF 6.0, section 22): a whole JPEG stream in addition to the strips, or its tables in
+//! tags and coded data without markers in strips.
 
 use super::{
     directory::{Directory, TiffFile},

@@ -143,6 +143,9 @@ impl Page {
             page.table = ChunkTable { offsets, lengths, file_bytes, is_split: false };
             return Ok(page);
         }
+        if compression == Compression::OldJpeg && page.is_planar {
+            return Err("old-style JPEG in planes is not supported".into());
+        }
         page.find_chunks(file, directory)?;
         match compression {
             Compression::Jpeg => {

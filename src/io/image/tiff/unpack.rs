@@ -8,14 +8,14 @@ use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 use super::storage::Compression;
-use crate::util::memory;
 
 /// A stream of decompressed bytes.
 pub type ByteStream<'a> = Box<dyn Read + Send + 'a>;
 
-/// Maximum window of zstd and maximum dictionary of LZMA in bytes, unless a strip is larger: the defaults of the programs
-/// zstd and xz.
+/// Maximum window of zstd in bytes, unless a strip is larger: the default of the program zstd.
 const MAX_WINDOW: u64 = 8 << 20;
+/// Maximum dictionary of LZMA in bytes: that of the highest level of the program xz.
+pub const MAX_DICTIONARY: u64 = 64 << 20;
 
 /// Opens a stream of decompressed data of `bytes` bytes.
 pub fn decompress<'a>(
@@ -36,12 +36,9 @@ pub fn decompress<'a>(
             Box::new(decoder.map_err(io::Error::other)?)
         }
         Compression::Lzma => {
-            // No program makes a larger dictionary by default. The decoder aborts if it cannot be allocated.
-            let window = bytes.clamp(MAX_WINDOW, 64 << 20);
-            drop(memory::room::<u8>(window as usize).map_err(io::Error::other)?);
-            // The dictionary, and half a mebibyte of tables.
-            let kibibytes = window.div_ceil(1 << 10) + (1 << 9);
-            Box::new(XzReader::new_mem_limit(packed, false, kibibytes as u32))
+            // The dictionary, which grows with the decoded data, and half a mebibyte of tables.
+            const KIBIBYTES: u64 = MAX_DICTIONARY / 1024 + 512;
+            Box::new(XzReader::new_mem_limit(packed, false, KIBIBYTES as u32))
         }
         Compression::Lzw => {
             // Before TIFF 6.0, some writers packed codes from the lowest bit on. Then the first code, 256 in 9 bits, is
@@ -57,8 +54,8 @@ pub fn decompress<'a>(
     })
 }
 
-/// A frame of zstd whose header states at most `window`, a power of two. Its first bytes, up to that number, decode to the
-/// same: no match reaches farther.
+/// Lowers the window that a zstd frame states to `window`, a power of two. The first `window` bytes do not change,
+/// because no match in them reaches farther back.
 fn with_window<'a>(
     mut packed: Box<dyn BufRead + Send + 'a>,
     window: u64,
