@@ -119,6 +119,13 @@ fn headers_may_only_name_files_in_their_folder() {
     assert_eq!(as_f64(&with("byte skip: -1\ndata file: data/v.raw").unwrap().samples), [5.0; 8]);
     assert_eq!(as_f64(&with("line skip: 2\ndata file: data/v.raw").unwrap().samples), [5.0; 8]);
     assert_eq!(as_f64(&with("byte skip: 8\ndata file: data/v.raw").unwrap().samples), [5.0; 8]);
+    // The samples do not begin within the header.
+    let header =
+        "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 2 2 2\nencoding: raw\nbyte skip: -1\n\n";
+    fs::write(folder.path().join("cut.nrrd"), [header.as_bytes(), &[7; 7]].concat()).unwrap();
+    let (code, stderr) = run(folder.path(), "blur cut.nrrd o.nrrd --sigma 0");
+    assert_eq!(code, 4, "{stderr}");
+    assert_contains(&stderr, "file is shorter than the 8 bytes of samples");
 }
 
 #[test]

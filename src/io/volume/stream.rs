@@ -245,7 +245,8 @@ impl Skip {
         let open = |from| source.open_at(from).map_err(io::Error::other);
         if encoding == Encoding::Raw {
             let size = source.size().map_err(io::Error::other)?.unwrap_or(0);
-            return size.checked_sub(samples).map(Self::to).ok_or_else(shorter);
+            let start = size.checked_sub(samples).filter(|&start| start >= self.from);
+            return start.map(Self::to).ok_or_else(shorter);
         }
         // The decompressed size is known only at the end.
         let start = Self { bytes: Some(0), ..self };
