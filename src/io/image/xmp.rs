@@ -69,8 +69,9 @@ pub fn for_output(xmp: &[u8], size: [usize; 2]) -> Vec<u8> {
 /// Whether the packet announces data that are not written: a gain map, a depth map or a video.
 pub fn announces_other_data(xmp: &[u8]) -> bool {
     let change = |namespace: &str, name: &str| match is_about_other_data(namespace, name) {
-        true => Change::Remove,
-        false => Change::Keep,
+        // A declared namespace, which has no name, announces nothing.
+        true if !name.is_empty() => Change::Remove,
+        _ => Change::Keep,
     };
     rewritten(xmp, &change).is_some()
 }
@@ -223,5 +224,8 @@ mod tests {
         let found = for_output(full.as_bytes(), [3, 4]);
         assert_eq!(String::from_utf8(found.clone()).unwrap(), expected);
         assert!(announces_other_data(full.as_bytes()) && !announces_other_data(&found));
+        let declared =
+            packet("<rdf:Description xmlns:hdrgm='http://ns.adobe.com/hdr-gain-map/1.0/'/>");
+        assert!(!announces_other_data(declared.as_bytes()));
     }
 }

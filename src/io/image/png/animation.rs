@@ -1,14 +1,16 @@
 //! Animated PNG (PNG, third edition, 11.3.6). Frames are composed on a canvas, and written as whole images.
 
 use std::{
+    borrow::Cow,
     io::{self, Cursor, Write},
     marker::PhantomData,
+    sync::Arc,
 };
 
 use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 
 use super::{
-    chunk::{SIGNATURE, checksum, chunk, readable},
+    chunk::{SIGNATURE, checksum, chunk, readable, with_last_chunk},
     encode::encode,
     open::open,
 };
@@ -27,10 +29,22 @@ use crate::{
     util::memory,
 };
 
+/// The bytes of a file, which a reader shares with its successor.
+#[derive(Clone)]
+struct SharedBytes<'a>(Arc<Cow<'a, [u8]>>);
+
+impl AsRef<[u8]> for SharedBytes<'_> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+type FrameReader<'a> = Reader<Cursor<SharedBytes<'a>>>;
+
 /// Decoder of the frames of a file.
 struct ApngFrames<'a, T> {
-    bytes: &'a [u8],
-    reader: Option<Reader<Cursor<&'a [u8]>>>,
+    bytes: SharedBytes<'a>,
+    reader: Option<FrameReader<'a>>,
     channels: usize,
     interlaced: bool,
     /// Whether the first image is a still image that is not part of the animation.
@@ -122,7 +136,8 @@ pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>
     let Some(AnimationControl { plays, frames, has_still }) = read_control(bytes)? else {
         return Ok(None);
     };
-    let (reader, mut page) = open(Cursor::new(bytes), Cursor::new(bytes))?;
+    let whole = SharedBytes(Arc::new(with_last_chunk(bytes, limits)?));
+    let (reader, mut page) = open(Cursor::new(whole.as_ref()), Cursor::new(bytes))?;
     if has_still {
         page.losses.push("the still image for viewers without animation is left out".into());
     }
@@ -141,26 +156,24 @@ pub fn pages(bytes: &[u8], limits: Limits) -> Result<Option<Box<dyn Pages + '_>>
     let interlaced = info.interlaced;
     Ok(Some(match dtype {
         Dtype::U16 => {
-            let frames = ApngFrames::<u16>::new(bytes, channels, interlaced, has_still);
+            let frames = ApngFrames::<u16>::new(whole.clone(), channels, interlaced, has_still);
             Box::new(AnimationPages::new(frames, header))
         }
         _ => {
-            let frames = ApngFrames::<u8>::new(bytes, channels, interlaced, has_still);
+            let frames = ApngFrames::<u8>::new(whole.clone(), channels, interlaced, has_still);
             Box::new(AnimationPages::new(frames, header))
         }
     }))
 }
 
 impl<'a, T> ApngFrames<'a, T> {
-    fn new(bytes: &'a [u8], channels: usize, interlaced: bool, has_still: bool) -> Self {
+    fn new(bytes: SharedBytes<'a>, channels: usize, interlaced: bool, has_still: bool) -> Self {
         Self { bytes, reader: None, channels, interlaced, has_still, samples: PhantomData }
     }
 }
 
 /// Decodes the next image of a file. Returns its samples and layout.
-fn next_picture(
-    reader: &mut Reader<Cursor<&[u8]>>,
-) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
+fn next_picture(reader: &mut FrameReader<'_>) -> Result<(Vec<u8>, png::OutputInfo), BoxError> {
     let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     let mut samples = memory::zeros(len)?;
     let output = reader.next_frame(&mut samples).map_err(readable)?;
@@ -172,7 +185,7 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
 
     fn decode(&mut self, number: usize, _: Limits) -> Result<Frame<T>, BoxError> {
         if number == 0 {
-            let reader = self.reader.insert(frame_reader(self.bytes)?);
+            let reader = self.reader.insert(frame_reader(self.bytes.clone())?);
             if self.has_still {
                 next_picture(reader)?;
             }
@@ -218,7 +231,7 @@ impl<T: Sample> FrameDecoder for ApngFrames<'_, T> {
 
 /// Opens a reader of frames without limits: the png crate counts each row towards its limits, and [`open`] has read the
 /// chunks that need limits.
-fn frame_reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
+fn frame_reader(bytes: SharedBytes<'_>) -> Result<FrameReader<'_>, BoxError> {
     let limits = png::Limits { bytes: usize::MAX };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(Transformations::EXPAND);
@@ -348,9 +361,12 @@ mod tests {
             let frame = [vec![0, 0, 0, 2], compress(&[0, 0, 9, 0]).unwrap()].concat();
             add(b"fdAT", &frame);
             add(b"IEND", &[]);
-            let mut pages = pages(&file, Limits::from(1 << 20)).unwrap().unwrap();
-            let samples = pages.decode(1).unwrap().image.samples;
-            assert_eq!(samples, Samples::U8(expected), "{dispose}");
+            // With and without IEND.
+            for file in [&file[..], &file[..file.len() - 12]] {
+                let mut pages = pages(file, Limits::from(1 << 20)).unwrap().unwrap();
+                let samples = pages.decode(1).unwrap().image.samples;
+                assert_eq!(samples, Samples::U8(expected.clone()), "{dispose}");
+            }
         }
     }
 }

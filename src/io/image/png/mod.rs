@@ -10,13 +10,13 @@ mod zlib;
 
 pub use encode::{Png, PngWriter};
 
-use std::{borrow::Cow, io::Cursor, path::Path};
+use std::{io::Cursor, path::Path};
 
 use super::{
     codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport},
     error::BoxError,
     image_crate,
-    limits::{check_scratch, check_size},
+    limits::check_size,
     metadata::MetadataBlock,
     pages::{DecodedPage, OnePage, Pages},
     probe::Probe,
@@ -24,7 +24,6 @@ use super::{
 use crate::{
     data::{dtype::Dtype, image::Metadata},
     io::Limits,
-    util::memory,
 };
 
 pub(super) const CODEC: Codec = Codec {
@@ -73,33 +72,8 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     })
 }
 
-/// The file with its last chunk (IEND), if it lacks only that. What is missing is reported with the metadata.
-fn with_last_chunk(bytes: &[u8], limits: Limits) -> Result<Cow<'_, [u8]>, BoxError> {
-    let (mut at, mut has_pixels) = (chunk::SIGNATURE.len(), false);
-    while let Some([a, b, c, d, name @ ..]) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        let end = at.saturating_add(len).saturating_add(12);
-        match name {
-            b"IEND" if end <= bytes.len() => return Ok(bytes.into()),
-            b"IEND" => break,
-            // Pixels are missing.
-            b"IDAT" | b"fdAT" if end > bytes.len() => return Ok(bytes.into()),
-            _ if end > bytes.len() => break,
-            _ => (at, has_pixels) = (end, has_pixels || name == b"IDAT"),
-        }
-    }
-    if !has_pixels {
-        return Ok(bytes.into());
-    }
-    check_scratch(limits, bytes.len() as u64, "completing the file")?;
-    let mut whole = memory::room(bytes.len() + 12)?;
-    whole.extend_from_slice(&bytes[..at.min(bytes.len())]);
-    chunk::chunk(&mut whole, b"IEND", &[])?;
-    Ok(whole.into())
-}
-
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
-    let whole = with_last_chunk(bytes, limits)?;
+    let whole = chunk::with_last_chunk(bytes, limits)?;
     let (mut reader, page) = open::open(Cursor::new(&*whole), Cursor::new(bytes))?;
     let len = reader.output_buffer_size().ok_or("the image is too large for this machine")?;
     check_size(limits, page.size(), len as u64)?;

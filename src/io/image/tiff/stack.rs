@@ -55,7 +55,7 @@ pub fn tifffile_fields(description: &str) -> Option<Map<String, Value>> {
 }
 
 /// The order that a description by tifffile states in `shape` and `axes`, if these have an axis z before those of a
-/// page. An unknown axis counts as times.
+/// page. An unknown axis counts as times, but not the planes of colours of a page (S).
 pub fn tifffile_order(description: &str) -> Option<PlaneOrder> {
     let fields = tifffile_fields(description)?;
     let shape = fields.get("shape")?.as_array()?;
@@ -68,7 +68,7 @@ pub fn tifffile_order(description: &str) -> Option<PlaneOrder> {
     }
     let (mut sizes, mut order) = ([1; 3], String::new());
     let axes: Vec<char> = axes[..before].chars().collect();
-    for (&axis, &size) in axes.iter().zip(&shape).rev() {
+    for (&axis, &size) in axes.iter().zip(&shape).rev().filter(|(axis, _)| **axis != 'S') {
         let axis = "ZC".find(axis).unwrap_or(2);
         order.push(char::from(b"ZCT"[axis]));
         sizes[axis] = size.max(1);
@@ -119,6 +119,8 @@ mod tests {
         assert_eq!(tifffile("[2, 3, 5, 4]", "TZYX").unwrap(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(tifffile("[3, 2, 5, 4]", "ZTYX").unwrap(), [0, 2, 4, 1, 3, 5]);
         assert_eq!(tifffile("[3, 2, 5, 4, 3]", "ZCYXS").unwrap(), [0, 2, 4, 1, 3, 5]);
+        assert_eq!(tifffile("[3, 2, 3, 5, 4]", "ZCSYX").unwrap(), [0, 2, 4, 1, 3, 5]);
+        assert_eq!(tifffile("[6, 3, 5, 4]", "ZSYX").unwrap(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(tifffile("[2, 3, 5, 4]", "QZYX").unwrap(), [0, 1, 2, 3, 4, 5]);
         for (shape, axes) in [("[2, 5, 4]", "TYX"), ("[2, 3, 4, 5, 4]", "QTZYX"), ("[2, 5]", "ZYX")]
         {
