@@ -146,12 +146,14 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
 /// # Errors
 /// When it cannot be read.
 pub fn slice_files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
+    /// Number of files and folders below after which the search for a DICOM file ends.
+    const MAX_OTHERS: usize = 1 << 14;
     let mut files = names::files(source, path)?;
     let is_dicom = |file: &PathBuf| dicom::is_dicom(file);
     if path.is_dir()
         && (files.iter().any(is_dicom) || !files.iter().any(|file| is_image_file(file)))
     {
-        names::add_nested(source, path, dicom::is_dicom, &mut files)?;
+        names::add_nested(source, path, (dicom::is_dicom, MAX_OTHERS), &mut files)?;
     }
     Ok(files)
 }

@@ -72,18 +72,24 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Adds to `files` all files in the folders below the folder `path` that fit, without Zarr stores.
+/// Adds to `files` all files in the folders below the folder `path` that fit, without Zarr stores. Gives up if none of
+/// the first files and folders, more than `max_others`, fits.
 pub fn add_nested(
     source: &Source,
     path: &Path,
-    fits: fn(&Path) -> bool,
+    (fits, max_others): (fn(&Path) -> bool, usize),
     files: &mut Vec<PathBuf>,
 ) -> Result<()> {
     const MAX_DEPTH: usize = 16;
-    let mut folders = vec![(path.to_owned(), 0)];
+    let (mut folders, mut visited, before) = (vec![(path.to_owned(), 0)], 0, files.len());
     while let Some((folder, depth)) = folders.pop() {
+        if visited > max_others && files.len() == before {
+            break;
+        }
         if depth > 0 {
-            files.extend(self::files(source, &folder)?.into_iter().filter(|file| fits(file)));
+            let inner = self::files(source, &folder)?;
+            visited += inner.len() + 1;
+            files.extend(inner.into_iter().filter(|file| fits(file)));
             check_count(source, files.len())?;
         }
         if depth < MAX_DEPTH {
@@ -190,5 +196,24 @@ mod tests {
             .collect();
         assert_eq!(names, ordered);
         assert_eq!(natural(Path::new("x7"), Path::new("x7")), Ordering::Equal);
+    }
+
+    #[test]
+    fn a_search_ends_where_nothing_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for name in ["a/1", "a/b/2", "c/wanted"] {
+            fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+            fs::write(path.join(name), "").unwrap();
+        }
+        let found = |max_others| {
+            let mut files = Vec::new();
+            let fits = |file: &Path| file.ends_with("wanted");
+            let source = Source::File(path.to_owned());
+            add_nested(&source, path, (fits, max_others), &mut files).unwrap();
+            files
+        };
+        assert_eq!(found(4), [path.join("c/wanted")]);
+        assert!(found(3).is_empty());
     }
 }
