@@ -48,8 +48,8 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     Ok(probe)
 }
 
-// Offsets in bytes: that of the pixels, length of the information header, bits per pixel, pixels per metre across and down, and number of
-// colours of the palette.
+// Offsets in bytes: that of the pixels, length of the information header, bits per pixel, pixels per metre across and
+// down, and number of colours of the palette.
 const PIXELS: usize = 10;
 const HEADER: usize = 14;
 const BITS: usize = 28;

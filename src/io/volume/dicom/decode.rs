@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Decodes the frame `packed` into `stored`: samples in the machine's byte order, of `format`, which then describes them.
+/// Decodes `packed` into `stored`, in the machine's byte order, and updates `format` to describe the result.
 ///
 /// # Errors
 /// When the frame is damaged, or is not a picture of `format`.
@@ -55,26 +55,40 @@ pub fn inflate(packed: &[u8], stored: &mut [u8]) -> Result<(), BoxError> {
 /// Decodes a JPEG-LS picture.
 fn decode_jpeg_ls(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
     let file = jpeg_ls::Header::parse(packed)?;
-    let ([width, height], count) = (file.size, file.components);
+    check("JPEG-LS", file.size, (file.components, file.precision), format)?;
+    store(&file.decode()?, format, stored);
+    Ok(())
+}
+
+/// Refuses a picture of another size, with another number of components, or with more bits than `format`.
+fn check(
+    name: &str,
+    [width, height]: [usize; 2],
+    (count, precision): (usize, u32),
+    format: &PixelFormat,
+) -> error::Result<()> {
     if [width, height, count] != [format.columns, format.rows, format.samples] {
-        return Err(format!(
-            "JPEG-LS picture of {width}x{height} pixels of {count} samples; expected {}x{} of {}",
+        return Err(Error::bad_input(format_args!(
+            "{name} picture of {width}x{height} pixels of {count} samples; expected {}x{} of {}",
             format.columns, format.rows, format.samples
-        )
-        .into());
+        )));
     }
-    if file.precision > format.allocated || format.allocated > 16 {
-        let (found, expected) = (file.precision, format.allocated.min(16));
-        return Err(
-            format!("JPEG-LS picture of {found} bits per sample; expected {expected}").into()
-        );
-    }
-    let samples = file.decode()?;
-    match format.allocated {
-        8 => stored.iter_mut().zip(&samples).for_each(|(to, &sample)| *to = sample as u8),
-        _ => stored.copy_from_slice(bytemuck::cast_slice(&samples)),
+    if precision > format.allocated || format.allocated > 16 {
+        let expected = format.allocated.min(16);
+        return Err(Error::bad_input(format_args!(
+            "{name} picture of {precision} bits per sample; expected {expected}"
+        )));
     }
     Ok(())
+}
+
+/// Stores samples in the bytes that `format` allocates.
+fn store(samples: &[u16], format: &PixelFormat, stored: &mut [u8]) {
+    if format.allocated == 8 {
+        stored.iter_mut().zip(samples).for_each(|(to, &sample)| *to = sample as u8);
+    } else {
+        stored.copy_from_slice(bytemuck::cast_slice(samples));
+    }
 }
 
 /// Decodes RLE (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.
@@ -124,29 +138,15 @@ fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> er
         false => ColourSource::FromFile,
     };
     let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
-    let ([width, height], count) = (file.frame.size, file.frame.components.len());
-    let refused = |message: String| Err(Error::bad_input(message));
-    if [width, height, count] != [format.columns, format.rows, format.samples] {
-        return refused(format!(
-            "JPEG picture of {width}x{height} pixels of {count} samples; expected {}x{} of {}",
-            format.columns, format.rows, format.samples
-        ));
-    }
-    if file.precision > format.allocated || format.allocated > 16 {
-        let (found, expected) = (file.precision, format.allocated.min(16));
-        return refused(format!("JPEG picture of {found} bits per sample; expected {expected}"));
-    }
+    let components = (file.frame.components.len(), file.precision);
+    check("JPEG", file.frame.size, components, format)?;
     format.planar = false;
     if format.allocated == 8 && file.process != Process::Lossless {
         let (samples, damage) = file.decode(1)?;
         stored.copy_from_slice(&samples);
         format.ybr = false;
-        return damage.map_or(Ok(()), |damage| refused(damage.to_string()));
+        return damage.map_or(Ok(()), |damage| Err(Error::bad_input(damage)));
     }
-    let samples = file.decode_16_bits()?;
-    match format.allocated {
-        8 => stored.iter_mut().zip(&samples).for_each(|(to, &sample)| *to = sample as u8),
-        _ => stored.copy_from_slice(bytemuck::cast_slice(&samples)),
-    }
+    store(&file.decode_16_bits()?, format, stored);
     Ok(())
 }

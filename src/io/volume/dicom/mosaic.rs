@@ -7,7 +7,7 @@ use super::{
 };
 use crate::io::volume::header::BoxError;
 
-/// The grid of tiles in each frame of a file. As many rows as columns are the fewest that hold all tiles.
+/// The grid of tiles in each frame of a file. The grid is square, and as small as possible for the number of tiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mosaic {
     /// Number of tiles that are slices. The last places of the grid may be empty.

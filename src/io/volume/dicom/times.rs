@@ -11,8 +11,8 @@ use super::{
 pub type Volumes = Vec<Vec<Option<usize>>>;
 
 /// Splits `slices`, whose numbers are in `groups` by position, into volumes. The groups may differ in length, as in a
-/// series of which a file is missing. Of several attributes that distinguish volumes, the one with the most complete volumes is
-/// taken; `None` if no way gives any.
+/// series of which a file is missing. Of several attributes that distinguish volumes, the one with the most complete
+/// volumes is taken; `None` if no way gives any.
 pub fn split(images: &[Image], slices: &[Slice], groups: &[Vec<usize>]) -> Option<Volumes> {
     let mut position = vec![None; slices.len()];
     for (p, group) in groups.iter().enumerate() {
