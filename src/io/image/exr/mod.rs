@@ -5,6 +5,7 @@
 //! sizes.
 
 mod attributes;
+mod chroma;
 
 use std::{
     collections::HashSet,
@@ -70,9 +71,24 @@ pub const CODEC: Codec = Codec {
     )
 };
 
+/// Maximum size in bytes of a header in which attributes are searched.
+const MAX_HEADER_LEN: u64 = 2 << 20;
+
+/// Reads the header of a file, with all channels at full resolution.
+fn read_header(path: &Path) -> Result<MetaData, BoxError> {
+    let error = match MetaData::read_from_file(path, false) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let mut start = Vec::new();
+    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
+    let whole = chroma::with_full_header(&start)?.ok_or(error)?;
+    Ok(MetaData::read_from_buffered(Cursor::new(&*whole), false)?)
+}
+
 /// Upper bound of the decoded bytes: RGBA as f32 in the largest layer or display window.
 fn max_decoded_bytes(path: &Path) -> Option<u64> {
-    let file = MetaData::read_from_file(path, false).ok()?;
+    let file = read_header(path).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
     let bytes = |Vec2(width, height): Vec2<usize>| {
         (width as u64).saturating_mul(height as u64).saturating_mul(16)
@@ -81,9 +97,7 @@ fn max_decoded_bytes(path: &Path) -> Option<u64> {
 }
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    /// Maximum size in bytes of a header in which attributes are searched.
-    const MAX_HEADER_LEN: u64 = 2 << 20;
-    let file = MetaData::read_from_file(path, false)?;
+    let file = read_header(path)?;
     let (layer, decoded) = picture(&file).unwrap_or_default();
     let first = file.headers.get(layer).ok_or("there are no layers")?;
     let channels = &first.channels.list;
@@ -100,7 +114,7 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         dtype: kind.unwrap_or_default().to_owned(),
         decoded: Dtype::F32,
         channels: names.join(", "),
-        has_colour: decoded.len() >= 3,
+        has_colour: decoded.len() >= 3 || names.iter().any(|name| name == "RY"),
         has_alpha: matches!(decoded.len(), 2 | 4),
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
@@ -123,15 +137,14 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     const DEEP: u8 = 0x08;
     let is_deep = bytes.get(5).is_some_and(|flags| flags & DEEP != 0);
     let deep = || "deep images (several samples per pixel) are not supported; flatten it first";
-    let file = MetaData::read_from_buffered(Cursor::new(bytes), false).map_err(|error| {
-        match error.to_string() {
-            _ if is_deep => deep().into(),
-            text if text.contains("subsampling") => BoxError::from(
-                "channels of lower resolution, such as luminance and chroma (Y, RY, BY), are not supported",
-            ),
-            _ => error.into(),
+    let file = match MetaData::read_from_buffered(Cursor::new(bytes), false) {
+        Ok(file) => file,
+        Err(_) if is_deep => return Err(deep().into()),
+        Err(error) if error.to_string().contains("subsampling") => {
+            return decode_chroma(bytes, limits);
         }
-    })?;
+        Err(error) => return Err(error.into()),
+    };
     let (layer, names) = picture(&file).ok_or_else(|| match is_deep {
         true => deep().to_owned(),
         false => no_picture(&file),
@@ -157,6 +170,42 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let samples = Samples::F32(target.samples);
     let mut metadata = Metadata::default();
     attributes::read(bytes, layer, &mut metadata, &mut losses);
+    let image = Image { width, height, channels, samples, is_linear: true, metadata };
+    Ok(DecodedPage { image, orientation: Orientation::default(), losses, damage: None })
+}
+
+/// Decodes a file of luminance and chroma, cut to the display window.
+fn decode_chroma(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
+    check_scratch(limits, bytes.len() as u64, "a copy of the file")?;
+    let whole = chroma::with_full_header(bytes)?.ok_or(
+        "channels of lower resolution are not supported, except luminance and chroma (Y, RY, BY)",
+    )?;
+    let file = MetaData::read_from_buffered(Cursor::new(&*whole), false)?;
+    let header = &file.headers[0];
+    let channels = header.channels.list.len();
+    let window = header.shared_attributes.display_window;
+    check_limits(&file, header.layer_size, window.size, channels, limits)?;
+    let mut pixels = chroma::decode(&whole, &file, channels)?;
+    let (Vec2(width, height), size) = (window.size, header.layer_size);
+    let offset = header.own_attributes.layer_position - window.position;
+    if (offset, size) != (Vec2(0, 0), window.size) {
+        let inside = |at: usize, offset: i32, len: usize| {
+            let at = usize::try_from(at as i64 - i64::from(offset)).ok()?;
+            (at < len).then_some(at)
+        };
+        let mut cut = crate::util::memory::zeros(width * height * channels)?;
+        for (i, pixel) in cut.chunks_exact_mut(channels).enumerate() {
+            if let Some(x) = inside(i % width, offset.0, size.0)
+                && let Some(y) = inside(i / width, offset.1, size.1)
+            {
+                pixel.copy_from_slice(&pixels[(y * size.0 + x) * channels..][..channels]);
+            }
+        }
+        pixels = cut;
+    }
+    let (mut metadata, mut losses) = (Metadata::default(), Vec::new());
+    attributes::read(bytes, 0, &mut metadata, &mut losses);
+    let samples = Samples::F32(pixels);
     let image = Image { width, height, channels, samples, is_linear: true, metadata };
     Ok(DecodedPage { image, orientation: Orientation::default(), losses, damage: None })
 }
