@@ -36,12 +36,12 @@ pub fn with_full_header(bytes: &[u8]) -> Result<Option<Vec<u8>>, BoxError> {
     while let Some(len @ 1..) = rest.iter().position(|&byte| byte == 0)
         && let Some((channel, after)) = rest.split_at_mut_checked(len + 17)
     {
-        // After its name, a channel has its type, two bytes of flags, and the sampling factors across and down.
+        // After its name, a channel has its type, four bytes of flags, and the sampling factors across and down.
         let (name, factors) = channel.split_at_mut(len + 9);
         let name = NAMES.iter().position(|known| known.as_bytes() == &name[..len]);
         let Some(index) = name else { return Ok(None) };
         let factor = if index % 2 == 0 { 2u8 } else { 1 };
-        if *factors != [factor, 0, 0, 0, factor, 0, 0, 0] {
+        if *factors != [factor, 0, 0, 0, factor, 0, 0, 0] || found >> index & 1 == 1 {
             return Ok(None);
         }
         (factors[0], factors[4]) = (1, 1);
