@@ -15,6 +15,7 @@ use exr::{
     prelude::f16,
 };
 
+use super::chunk;
 use crate::{io::image::error::BoxError, util::memory};
 
 /// The names of channels, in the order of pixels in memory: those that become R, G and B, and alpha.
@@ -80,7 +81,7 @@ pub fn decode(bytes: &[u8], file: &MetaData, channels: usize) -> Result<Vec<f32>
     let (expected, mut found) = (chunks.expected_chunk_count(), HashSet::new());
     for chunk in chunks {
         let chunk = chunk?;
-        super::check_chunk(&file.headers[0], &chunk)?;
+        chunk::check(&file.headers[0], &chunk)?;
         // Two rows have a byte per pixel of both chroma channels together, as a mean; a single row has two, or none.
         let block = file.headers[0].get_block_data_indices(&chunk.compressed_block)?;
         let place = file.headers[0].get_absolute_block_pixel_coordinates(block)?;
