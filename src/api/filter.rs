@@ -236,7 +236,8 @@ fn in_blocks(progress: &Progress<'_>, filter: &dyn Kernel, grid: &Grid) -> Resul
     /// Maximum number of blocks.
     const BLOCKS: usize = 32;
     let device = progress.device();
-    let prepared = filter.prepared(device, grid.shape(), &mut |consume| consume(grid))?;
+    let description = grid.grid_type().into();
+    let prepared = filter.prepared(device, &description, &mut |consume| consume(grid))?;
     let filter = prepared.as_deref().unwrap_or(filter);
     let (shape, axis) = (grid.shape(), if grid.dims[2] > 1 { 2 } else { 1 });
     let GridType { shape: Shape { dims, channels }, dtype } = filter.output(grid.grid_type())?;

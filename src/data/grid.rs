@@ -64,17 +64,6 @@ impl Grid {
     }
 }
 
-/// Kind of the samples that a filter returns, compared with those of its input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ResultKind {
-    /// Another quantity: labels, classes, a gradient.
-    Other,
-    /// The same quantity in the same unit, such as means of samples.
-    SameQuantity,
-    /// Samples of the input, so that labels remain labels.
-    Selected,
-}
-
 /// The size of a [`Grid`] and the type of its samples, known before a sample is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridType {

@@ -1,6 +1,7 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
 pub mod blocks;
+pub mod description;
 pub mod division;
 pub mod dtype;
 pub mod exact_sum;

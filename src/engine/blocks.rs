@@ -11,8 +11,8 @@ use std::{
 use crate::{
     data::{
         blocks::Span,
-        dtype::Dtype,
-        grid::{Alpha, Grid, GridType, Shape},
+        description::Description,
+        grid::{Alpha, Grid, Shape},
         samples::Samples,
     },
     engine::session::Session,
@@ -29,10 +29,8 @@ use crate::{
 pub struct BlockSource<'a> {
     /// Name of the input, for messages.
     pub name: String,
-    /// Positions and channels.
-    pub shape: Shape,
-    /// Type of the samples.
-    pub dtype: Dtype,
+    /// Size, type, kind and placement of the samples.
+    pub description: Description,
     /// Outermost axis: 1 for the rows of an image, 2 for the slices of a volume.
     pub axis: usize,
     /// Alpha channel of the input.
@@ -47,18 +45,23 @@ impl<'a> BlockSource<'a> {
         file: &VolumeFile,
         open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
     ) -> Self {
-        let GridType { shape, dtype } = file.grid_type();
-        Self { name: file.source().to_string(), shape, dtype, axis: 2, alpha: Alpha::None, open }
+        let (name, description) = (file.source().to_string(), file.description());
+        Self { name, description, axis: 2, alpha: Alpha::None, open }
+    }
+
+    /// Positions and channels.
+    pub fn shape(&self) -> Shape {
+        self.description.grid.shape
     }
 
     /// Number of rows or slices.
     pub fn length(&self) -> usize {
-        self.shape.dims[self.axis]
+        self.shape().dims[self.axis]
     }
 
     /// Samples in a row or slice.
     fn stride(&self) -> usize {
-        self.shape.samples() / self.length().max(1)
+        self.shape().samples() / self.length().max(1)
     }
 }
 
@@ -117,9 +120,9 @@ pub fn read_blocks(
         let row = (source.stride() * samples.dtype().size()) as u64;
         let bar =
             bar.get_or_insert_with(|| session.progress.bytes(title, row * blocks.own.len() as u64));
-        let (mut dims, advance) = (source.shape.dims, row * span.core.len() as u64);
+        let (mut dims, advance) = (source.shape().dims, row * span.core.len() as u64);
         dims[source.axis] = span.padded.len();
-        let channels = source.shape.channels;
+        let channels = source.shape().channels;
         let grid = Grid { dims, channels, alpha: source.alpha, samples };
         // Without a receiver, all blocks have been read.
         let _ = recycle.send(work(span, grid)?);

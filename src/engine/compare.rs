@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{
-    image::filtered,
+    image::{filtered, results_in_labels},
     job::{Job, Settings},
 };
 use crate::{
@@ -42,9 +42,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         Encoding { quality: Some(95), ..settings.encoding },
         session,
     )?;
+    let are_labels = results_in_labels(job, &image);
     let image = filtered(&*job.filter, &job.source, image, session)?;
-    let format = if job.filter.makes_labels() { ImageFormat::Png } else { format };
-    if job.filter.makes_labels() {
+    let format = if are_labels { ImageFormat::Png } else { format };
+    if are_labels {
         format.check_labels(&job.sink, image.samples.dtype())?;
     }
     let after = encoded(image, format, settings.encoding, session)?;

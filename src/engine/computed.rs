@@ -28,8 +28,9 @@ pub fn filtered_volume(
     filter: Arc<dyn Filter>,
     session: &Session,
 ) -> Result<VolumeFile> {
-    let mut types = [file.grid_type(), filter.output(file.grid_type())?];
-    let own = 0..types[1].shape.dims[2];
+    let mut result = filter.describe(file.description())?;
+    let own = 0..result.grid.shape.dims[2];
+    let types = [file.grid_type(), result.grid];
     let cost = FilterCost::new(&*filter, types, 2, (file.reader_bytes(), file.layer()));
     let mut half = session.for_file(|| false);
     (half.progress, half.max_memory) = (Progress::new(true), session.max_memory / 2);
@@ -37,16 +38,16 @@ pub fn filtered_volume(
         let what = format_args!("{}: {}", file.source(), cost.least("slice"));
         session.exceeds_memory(what, needed.saturating_mul(2))
     })?;
-    let placement = file.placement.as_ref().map(|own| filter.placement(own, file.dims));
     let division = Division { own, block, spare };
     let prepared = Mutex::default();
     let slices = FilteredSlices { file: file.clone(), filter, session: half, division, prepared };
     if slices.filter.makes_labels() {
         // The type of labels is known only then.
-        types[1] = slices.with_prepared(|_, prepared| prepared.filter().output(types[0]))?;
+        let description = file.description();
+        result = slices.with_prepared(|_, prepared| prepared.filter().describe(description))?;
         slices.filter.finish()?;
     }
-    Ok(file.with_slices(types[1], placement, Arc::new(slices)))
+    Ok(file.with_slices(result, Arc::new(slices)))
 }
 
 /// The slices of the result of a filter.

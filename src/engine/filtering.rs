@@ -9,7 +9,7 @@ use super::{
 use crate::{
     data::{
         blocks::{Span, Split},
-        dtype::Dtype,
+        description::Description,
         grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
@@ -66,7 +66,7 @@ pub fn filter_blocks(
 pub type Work<'a> = &'a mut dyn FnMut(usize, Grid) -> Result<Option<Samples>>;
 
 /// A filter whose steps know all that they need to know of the whole input.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Prepared {
     /// The input, or the result of the first steps, if it is in memory.
     held: Option<HeldGrid>,
@@ -76,6 +76,8 @@ pub struct Prepared {
     all: Vec<Arc<dyn Filter>>,
     /// Bytes of the tables of prepared steps.
     tables: u64,
+    /// The result of all steps.
+    result: Description,
 }
 
 impl Prepared {
@@ -94,8 +96,14 @@ impl Prepared {
             [] => (slice::from_ref(filter), None),
             steps => (steps, Some(0)),
         };
-        let none = Self { chain: Chain { before, ..Chain::default() }, ..Self::default() };
+        let none = Self::of(None, source.description.clone(), before);
         steps.iter().try_fold(none, |prepared, step| prepared.then(step, source, division, session))
+    }
+
+    /// No steps, whose result is the input.
+    fn of(held: Option<HeldGrid>, result: Description, before: Option<usize>) -> Self {
+        let chain = Chain { before, ..Chain::default() };
+        Self { held, chain, all: Vec::new(), tables: 0, result }
     }
 
     /// The filter, whose steps are prepared.
@@ -106,11 +114,6 @@ impl Prepared {
         }
     }
 
-    /// Type of the samples in memory.
-    fn held_type(&self) -> Option<Dtype> {
-        Some(self.held.as_ref()?.parts.first()?.dtype())
-    }
-
     /// Adds a step at the end.
     fn then(
         mut self,
@@ -119,28 +122,26 @@ impl Prepared {
         division: &Division,
         session: &Session,
     ) -> Result<Self> {
-        let input = self.held.as_ref().map_or(source.shape, |held| held.shape);
-        let shape = self.chain.shapes(input)[self.chain.steps.len()];
-        let all = division.for_own(0..shape.dims[source.axis]);
+        let input = self.result.clone();
+        let own = input.grid;
+        let all = division.for_own(0..own.shape.dims[source.axis]);
         let held_bytes = self.held.as_ref().map_or(0, HeldGrid::bytes);
         let is_held = self.held.is_some() && self.chain.steps.is_empty();
         let before = self.chain.before.map(|before| before + self.chain.steps.len());
-        let input = GridType { shape: input, dtype: self.held_type().unwrap_or(source.dtype) };
-        let own = GridType { shape, ..self.chain.output(input)? };
         let bytes = own.bytes();
         let rest = division.spare.saturating_sub(held_bytes.saturating_add(self.tables));
         let holds = !is_held && bytes <= rest;
         let rest = if holds { rest - bytes } else { rest };
         let bounded = step.within(session.workspace(rest)).map(Arc::from);
         let step = bounded.as_ref().unwrap_or(step);
-        let mut stored = Self::default();
+        let mut stored = Self::of(None, input.clone(), None);
         let mut pass = |consume: Consumer<'_>| {
             if stored.held.is_some() {
                 return stored.for_each(source, &all, session, &mut |_, grid| {
                     consume(&grid).map(|()| Some(grid.samples))
                 });
             }
-            let mut whole = HeldGrid { shape, alpha: source.alpha, parts: Vec::new() };
+            let mut whole = HeldGrid { shape: own.shape, alpha: source.alpha, parts: Vec::new() };
             let mut consume_and_hold = |grid: Grid| {
                 consume(&grid)?;
                 if !holds {
@@ -166,14 +167,14 @@ impl Prepared {
             Ok(())
         };
         let held_before = step.held_bytes(own);
-        let prepared = step.prepared(&session.device, shape, &mut pass)?;
+        let prepared = step.prepared(&session.device, &input, &mut pass)?;
         let step = prepared.map_or_else(|| step.clone(), Arc::from);
         let reduced = step.reduced(&session.device, source.axis, &mut pass)?;
         self.tables += step.held_bytes(own).saturating_sub(held_before);
         self.all.push(step.clone());
+        self.result = step.describe(input)?;
         if let Some(samples) = reduced {
-            let result = GridType { shape, dtype: samples.dtype() };
-            let shape = step.output(result)?.shape;
+            let shape = self.result.grid.shape;
             self.held = Some(HeldGrid { shape, alpha: source.alpha, parts: vec![samples] });
             let before = before.map(|before| before + 1);
             self.chain = Chain { steps: Vec::new(), before };
@@ -206,13 +207,12 @@ impl Prepared {
             Ok(Box::new(GridReader { grid, axis, next, spare: None }))
         };
         let (name, &HeldGrid { shape, alpha, .. }) = (source.name.clone(), grid);
-        let dtype = grid.parts[0].dtype();
-        let held = BlockSource { name, shape, dtype, axis, alpha, open: &open };
+        let input = GridType { shape, dtype: grid.parts[0].dtype() };
+        let held = BlockSource { name, description: input.into(), axis, alpha, open: &open };
         let mut block = (division.block * held.length()).div_ceil(source.length().max(1));
         if division.block < source.length() {
             // The halo of these steps is smaller than that of all steps.
-            let input = GridType { shape, dtype };
-            let types = [input, self.chain.output(input)?];
+            let types = [input, self.result.grid];
             let max = FilterCost::new(&self.chain, types, axis, (0, 1)).max_block();
             block = block.min(max as usize);
         }
@@ -229,7 +229,7 @@ fn run_blocks(
     work: Work<'_>,
 ) -> Result<()> {
     let (filter, own) = (chain.filter(), division.own.clone());
-    let (axis, shape, len) = (source.axis, source.shape, source.length());
+    let (axis, shape, len) = (source.axis, source.shape(), source.length());
     let result = chain.shapes(shape)[chain.steps.len()];
     let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
     let block = (division.block * result.dims[axis] / len.max(1)).max(1);

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
         image::{Image, Orientation},
@@ -95,11 +96,11 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(pages);
     drop(file);
     target.check(&image)?;
-    let dtype = image.samples.dtype();
+    let (dtype, are_labels) = (image.samples.dtype(), results_in_labels(job, &image));
     let filter = smaller.get().map_or(filter, |smaller| &**smaller);
     let image = filtered(filter, &job.source, image, session)?;
     job.report_warning(session)?;
-    if job.filter.makes_labels() {
+    if are_labels {
         target.check_labels(image.samples.dtype())?;
     }
     target.write(target.with_numbers(image, dtype)?)
@@ -114,6 +115,13 @@ fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
     let is_possible = takes_first && job.filter.shrunken(large, &[large]).is_some();
     let found = job.source.path().filter(|_| is_possible).and_then(smaller_sizes);
     found.is_some_and(|(size, smaller)| job.filter.shrunken(size, &smaller).is_some())
+}
+
+/// Whether the result for `image` is labels.
+pub fn results_in_labels(job: &Job, image: &Image) -> bool {
+    let &Image { width, height, channels, ref samples, .. } = image;
+    let shape = Shape { dims: [width, height, 1], channels };
+    job.filter.results_in_labels(GridType { shape, dtype: samples.dtype() })
 }
 
 /// Filters the pages `selected` one after the other.
@@ -135,8 +143,9 @@ fn process_pages(
     target.write_pages(series, |writer| {
         for page in selected {
             let image = pages.decode(page, timings)?;
+            let are_labels = results_in_labels(job, &image);
             let image = filtered(&*job.filter, &job.source, image, session)?;
-            if job.filter.makes_labels() {
+            if are_labels {
                 target.check_labels(image.samples.dtype())?;
             }
             writer.page(image)?;
@@ -306,17 +315,19 @@ fn write_blocks(
         Ok(Box::new(RowsReader::new(rows, first)?))
     };
     let (name, dtype) = (job.source.to_string(), image.samples.dtype());
-    let source = BlockSource { name, shape, dtype, axis: 1, alpha, open: &open };
+    let description = Description::from(GridType { shape, dtype });
+    let source = BlockSource { name, description, axis: 1, alpha, open: &open };
     let division = Division { own: 0..image.height, block, spare };
     let labelled = job.labelled(&source, &division, session)?;
     let job = labelled.as_ref().unwrap_or(job);
-    let output = job.filter.output(GridType { shape, dtype: image.samples.dtype() })?;
+    let result = job.filter.describe(source.description.clone())?;
+    let output = result.grid;
     let format = job.format.unwrap_or(ImageFormat::Png);
     let samples = Samples::zeros(output.dtype, 0)?;
     let Shape { dims: [width, height, _], channels } = output.shape;
     let head = Image { width, height, channels, samples, ..image };
     let target = session.image_target(&job.sink, format, settings.encoding);
-    if job.filter.makes_labels() {
+    if result.kind == Kind::Labels {
         target.check_labels(output.dtype)?;
     }
     target.check(&head)?;

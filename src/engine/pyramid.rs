@@ -13,10 +13,15 @@ use std::{
 use super::{
     filtering::Division,
     job::Job,
-    volume::{block, cost, filter_slices, identity, labelled, with_result},
+    volume::{block, cost, filter_slices, identity, labelled},
 };
 use crate::{
-    data::{dtype::Dtype, grid::GridType, shard::Shard},
+    data::{
+        description::{Kind, Origin},
+        dtype::Dtype,
+        grid::GridType,
+        shard::Shard,
+    },
     engine::session::Session,
     io::{
         Sink, Source, UnfinishedFolder, already_exists, link_target, losses,
@@ -40,7 +45,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     let file = volume(job, layout, 0)?;
     file.check(session.limits(1))?;
     let pyramid = |output: GridType| {
-        let described = with_result(job, &file, output);
+        let described = file.with_result(|input| job.filter.describe(input))?;
         Pyramid::new(&described, output.dtype, job.source.path(), layout, job.pyramid)
     };
     let mut output = job.filter.output(file.grid_type())?;
@@ -54,7 +59,10 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
         output = first.filter.output(file.grid_type())?;
     }
     let mut pyramid = pyramid(output)?;
-    pyramid.are_labels |= job.filter.makes_labels();
+    let result = job.filter.describe(file.description())?;
+    // Means of the labels of an input are none.
+    pyramid.are_labels &= result.origin == Origin::Selected;
+    pyramid.are_labels |= result.kind == Kind::Labels;
     if let Some(lost) = pyramid.losses() {
         losses::report(&job.sink, lost, session.strict)?;
     }

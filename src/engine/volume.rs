@@ -9,9 +9,8 @@ use super::{
 };
 use crate::{
     data::{
-        grid::GridType,
+        description::Kind,
         image::{Density, DensityUnit, Image, Metadata},
-        placement::Placement,
         samples::Samples,
         shard::Shard,
     },
@@ -37,11 +36,12 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     file.keep_colors();
     let labelled = labelled(job, &file, 0, session)?;
     let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
-    let output = job.filter.output(file.grid_type())?;
+    let result = job.filter.describe(file.description())?;
+    let output = result.grid;
     let endian = layout.endian.unwrap_or(Endian::Little);
-    let described = with_result(job, &file, output);
+    let described = file.with_result(|input| job.filter.describe(input))?;
     let target = VolumeTarget::new(&job.sink, &described, output.dtype, endian)?;
-    if job.filter.makes_labels() {
+    if result.kind == Kind::Labels {
         target.check_labels(output.dtype)?;
     }
     if let Some(lost) = target.losses() {
@@ -74,12 +74,6 @@ pub fn labelled(
     let source = BlockSource::slices(file, &open);
     let division = whole(job, file, source.length(), held, session)?;
     Ok(job.labelled(&source, &division, session)?.map(|job| (job, division)))
-}
-
-/// The description of `file`, with size and placement of the result `output`.
-pub fn with_result(job: &Job, file: &VolumeFile, output: GridType) -> VolumeFile {
-    let place = |own: &Placement| job.filter.placement(own, file.dims);
-    file.with_result(output.shape, job.filter.result_kind(), place)
 }
 
 /// Filters a volume from file to file. The result has the size `dims`.
@@ -124,8 +118,9 @@ pub fn process_plane(
     let target = session.image_target(&job.sink, format, encoding);
     let labelled = labelled(job, &file, 0, session)?;
     let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
-    let output = job.filter.output(file.grid_type())?;
-    if job.filter.makes_labels() {
+    let result = job.filter.describe(file.description())?;
+    let output = result.grid;
+    if result.kind == Kind::Labels {
         target.check_labels(output.dtype)?;
     }
     let division = match division {
@@ -135,7 +130,7 @@ pub fn process_plane(
     let mut samples = Samples::zeros(output.dtype, 0)?;
     filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
     let [across, down] = [[1, 2], [0, 2], [0, 1]][axis];
-    let placement = file.placement.as_ref().filter(|own| own.unit.is_some());
+    let placement = result.placement.as_ref().filter(|own| own.unit.is_some());
     let spacing = placement.and_then(|own| own.in_nearest_unit(&["cm"])).map(|own| own.spacing());
     let density = spacing.and_then(|spacing| {
         Density::new([across, down].map(|axis| 1.0 / spacing[axis]), DensityUnit::Centimetre)

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     data::{
+        description::Description,
         dtype::Dtype,
-        grid::{Grid, GridType, ResultKind, Shape},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::Device,
@@ -55,8 +56,8 @@ impl Filter for Blur {
         })
     }
 
-    fn result_kind(&self) -> ResultKind {
-        if self.is_identity() { ResultKind::Selected } else { ResultKind::SameQuantity }
+    fn describe(&self, input: Description) -> Result<Description> {
+        Ok(if self.is_identity() { input } else { input.averaged() })
     }
 
     fn summary(&self, axes: usize) -> String {
@@ -170,8 +171,8 @@ impl Filter for BlurByAxis {
         Blur::halo(&self.blur, axis)
     }
 
-    fn result_kind(&self) -> ResultKind {
-        Filter::result_kind(&self.blur)
+    fn describe(&self, input: Description) -> Result<Description> {
+        self.blur.describe(input)
     }
 
     fn wraps(&self, axis: usize) -> bool {

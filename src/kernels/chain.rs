@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::filter::{Block, Filter, GpuStep, apply};
 use crate::{
     data::{
+        description::Description,
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType, ResultKind, Shape},
-        placement::Placement,
+        grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -181,18 +181,8 @@ impl Filter for Chain {
         self.steps.iter().all(|step| step.is_identity())
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        self.types(input).map(|types| types[types.len() - 1])
-    }
-
-    fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
-        let steps = self.steps.iter().zip(self.shapes(Shape { dims, channels: 1 }));
-        steps.fold(placement.clone(), |own, (step, shape)| step.placement(&own, shape.dims))
-    }
-
-    fn result_kind(&self) -> ResultKind {
-        let kinds = self.steps.iter().map(|step| step.result_kind());
-        kinds.min().unwrap_or(ResultKind::Selected)
+    fn describe(&self, input: Description) -> Result<Description> {
+        self.steps.iter().try_fold(input, |own, step| step.describe(own))
     }
 
     fn makes_labels(&self) -> bool {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::filter::Filter;
 use crate::{
     data::{
+        description::Description,
         grid::{Grid, GridType},
         samples::Samples,
     },
@@ -113,9 +114,9 @@ impl Filter for ChannelMask {
         self.filter.needs_straight_alpha()
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        self.unchanged(input.shape.channels)?;
-        self.filter.output(input)
+    fn describe(&self, input: Description) -> Result<Description> {
+        self.unchanged(input.grid.shape.channels)?;
+        self.filter.describe(input)
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {

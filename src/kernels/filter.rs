@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     data::{
-        grid::{Alpha, Grid, GridType, ResultKind, Shape},
-        placement::Placement,
+        description::{Description, Kind},
+        grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
     device::Device,
@@ -40,12 +40,28 @@ pub struct Block {
     pub output: Range<usize>,
 }
 
+impl dyn Filter + '_ {
+    /// Type, channels and size of the result ([`Filter::describe`]).
+    ///
+    /// # Errors
+    /// When the filter does not support such an input.
+    pub fn output(&self, input: GridType) -> Result<GridType> {
+        self.describe(input.into()).map(|result| result.grid)
+    }
+
+    /// Whether the result is labels, which formats must store unchanged.
+    pub fn results_in_labels(&self, input: GridType) -> bool {
+        self.describe(input.into()).is_ok_and(|result| result.kind == Kind::Labels)
+    }
+}
+
 /// The result of `filter` for a whole grid in memory.
 ///
 /// # Errors
 /// Those of the filter.
 pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid> {
-    let prepared = filter.prepared(device, input.shape(), &mut |consume| consume(input))?;
+    let description = input.grid_type().into();
+    let prepared = filter.prepared(device, &description, &mut |consume| consume(input))?;
     let filter = prepared.as_deref().unwrap_or(filter);
     let Shape { dims, channels } = filter.output(input.grid_type())?.shape;
     let samples = match filter.is_identity() {
@@ -110,23 +126,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Type, channels and size of the result. A filter that changes the size along an axis that blocks divide
-    /// implements [`Filter::input_range`] or [`Filter::reduced`].
+    /// The result, for such an input: size, type, kind and placement. A filter that changes the size along an axis that blocks
+    /// divide implements [`Filter::input_range`] or [`Filter::reduced`].
     ///
     /// # Errors
     /// When the filter does not support such an input.
-    fn output(&self, input: GridType) -> Result<GridType> {
+    fn describe(&self, input: Description) -> Result<Description> {
         Ok(input)
-    }
-
-    /// The positions of the result in the world, for an input of size `dims` at `placement`.
-    fn placement(&self, placement: &Placement, _dims: [usize; 3]) -> Placement {
-        placement.clone()
-    }
-
-    /// Kind of the samples of the result, for outputs that keep what the input states about its samples.
-    fn result_kind(&self) -> ResultKind {
-        if self.is_identity() { ResultKind::Selected } else { ResultKind::Other }
     }
 
     /// The axis along which the result of a volume has one sample, so that image formats can hold it.
@@ -168,8 +174,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         working.saturating_add(self.held_bytes(input))
     }
 
-    /// Whether the result is labels. Formats must store them unchanged, and their type is known only when the filter
-    /// is [prepared](Filter::prepared).
+    /// Whether the filter or a step of it makes labels, whose type is known only when it is [prepared](Filter::prepared).
     fn makes_labels(&self) -> bool {
         false
     }
@@ -180,14 +185,14 @@ pub trait Filter: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The filter for one input of size `shape`, if it depends on all samples of the input; `pass` reads them.
+    /// The filter for the input that `input` describes, if it depends on all samples of it; `pass` reads them.
     ///
     /// # Errors
     /// Those of `pass` and of the device.
     fn prepared(
         &self,
         _device: &Device,
-        _shape: Shape,
+        _input: &Description,
         _pass: Pass<'_>,
     ) -> Result<Option<Box<dyn Filter>>> {
         Ok(None)

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
         grid::{Grid, GridType, Shape},
         samples::Samples,
@@ -36,6 +37,11 @@ pub struct Gradient {
 }
 
 impl Gradient {
+    /// The type of the result for samples of type `dtype`.
+    fn result_type(&self, dtype: Dtype) -> Dtype {
+        if self.is_float { float_type(dtype) } else { dtype }
+    }
+
     /// The passes of each derivative of floats of type `dtype`.
     fn derivatives(&self, dtype: Dtype, shape: Shape) -> Vec<Passes> {
         let taps = self.sigma.map(|sigma| sigma.map(Taps::scipy_gaussian));
@@ -56,7 +62,7 @@ impl Composite for Gradient {
 
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples> {
         let GridType { shape, dtype } = grid.checked_type()?;
-        let (float, to) = (float_type(dtype), self.output(grid.grid_type())?.dtype);
+        let (float, to) = (float_type(dtype), self.result_type(dtype));
         let passes = self.derivatives(float, shape);
         if grid.samples.is_empty() || passes.is_empty() {
             return Samples::zeros(to, shape.samples());
@@ -96,9 +102,9 @@ impl Filter for Gradient {
         true
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        let dtype = if self.is_float { float_type(input.dtype) } else { input.dtype };
-        Ok(GridType { dtype, ..input })
+    fn describe(&self, input: Description) -> Result<Description> {
+        let grid = GridType { dtype: self.result_type(input.grid.dtype), ..input.grid };
+        Ok(Description { grid, ..input.of(Kind::Quantity) })
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {

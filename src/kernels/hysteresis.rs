@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
         grid::{Grid, GridType, Shape},
         samples::Samples,
@@ -75,8 +76,8 @@ impl Filter for Hysteresis {
         json!({ "hysteresis": [self.low, self.high] })
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    fn describe(&self, input: Description) -> Result<Description> {
+        Ok(input.of_one_channel(Kind::Mask, Dtype::U8))
     }
 
     fn held_bytes(&self, _input: GridType) -> u64 {
@@ -102,10 +103,10 @@ impl Filter for Hysteresis {
     fn prepared(
         &self,
         _: &Device,
-        shape: Shape,
+        input: &Description,
         pass: Pass<'_>,
     ) -> Result<Option<Box<dyn Filter>>> {
-        let labels = Some(Arc::new(self.labels(shape, pass)?));
+        let labels = Some(Arc::new(self.labels(input.grid.shape, pass)?));
         Ok(Some(Box::new(Self { labels, ..self.clone() })))
     }
 

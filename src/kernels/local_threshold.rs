@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Alpha, Grid, GridType},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -138,8 +139,8 @@ impl Filter for LocalThreshold {
         self.blur().halo(axis)
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    fn describe(&self, input: Description) -> Result<Description> {
+        Ok(input.of_one_channel(Kind::Mask, Dtype::U8))
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
         float_key::f32_to_key,
         grid::{Grid, GridType, Shape},
@@ -196,8 +197,13 @@ impl Filter for Classify {
         serde_json::json!(self.threshold)
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype: Dtype::U8 })
+    fn describe(&self, input: Description) -> Result<Description> {
+        let count = match &self.threshold {
+            Threshold::Values(values) => values.len(),
+            Threshold::Otsu(count) => *count,
+        };
+        let kind = if count > 1 { Kind::Classes } else { Kind::Mask };
+        Ok(input.of_one_channel(kind, Dtype::U8))
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {
@@ -209,7 +215,7 @@ impl Filter for Classify {
     fn prepared(
         &self,
         _device: &Device,
-        _shape: Shape,
+        _input: &Description,
         pass: Pass<'_>,
     ) -> Result<Option<Box<dyn Filter>>> {
         let Threshold::Otsu(count) = self.threshold else { return Ok(None) };

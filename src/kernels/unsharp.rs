@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     data::{
+        description::Description,
         dtype::Dtype,
-        grid::{Grid, GridType, ResultKind},
+        grid::{Grid, GridType},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -86,8 +87,8 @@ impl Filter for Unsharp {
         self.amount == 0.0 || self.blur().is_identity()
     }
 
-    fn result_kind(&self) -> ResultKind {
-        ResultKind::SameQuantity
+    fn describe(&self, input: Description) -> Result<Description> {
+        Ok(input.averaged())
     }
 
     fn needs_straight_alpha(&self) -> bool {

@@ -12,7 +12,7 @@ use super::{
     recorder::Recorder,
 };
 use crate::{
-    data::{grid::Grid, samples::Samples},
+    data::{description::Description, grid::Grid, samples::Samples},
     kernels::{
         blur::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         filter::Filter,
@@ -49,7 +49,8 @@ impl<'py> Call<'_, 'py> {
         let filter = make(array.layout.axes).map_err(exception)?;
         let device = device_for(array.py(), self.device, array.bytes())?;
         let (results, shape) = array.with_grids(|grids| {
-            let output = filter.output(grids[0].grid_type())?;
+            let description = Description::from(grids[0].grid_type());
+            let output = filter.describe(description.clone())?.grid;
             checked_result(grids[0].grid_type(), output, grids.len())?;
             let shape = output.shape;
             if shape.samples() == 0 {
@@ -58,7 +59,7 @@ impl<'py> Call<'_, 'py> {
             }
             let run = |grid: &Borrowed<'_, Grid>| {
                 let prepared =
-                    filter.prepared(&device, grid.shape(), &mut |consume| consume(grid))?;
+                    filter.prepared(&device, &description, &mut |consume| consume(grid))?;
                 prepared.as_deref().unwrap_or(&filter).run(&device, grid)
             };
             Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))

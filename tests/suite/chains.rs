@@ -327,7 +327,7 @@ fn blocks_are_parts_of_the_whole() {
         let samples = Samples::U8(Noise(round).bytes(dims.iter().product()));
         let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples };
         let whole = chain.run(&device, &grid).unwrap();
-        let output = chain.output(grid.grid_type()).unwrap();
+        let output = chain.describe(grid.grid_type().into()).unwrap().grid;
         assert_eq!((output.dtype, output.shape.samples()), (whole.dtype(), whole.len()));
         let row = |dtype: Dtype, shape: Shape| shape.samples() / shape.dims[2] * dtype.size();
         let mut joined = Vec::new();

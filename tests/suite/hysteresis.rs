@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use gpuproc::{
     data::{
-        grid::{Alpha, Grid, Shape},
+        grid::{Alpha, Grid},
         noise::Noise,
         samples::Samples,
     },
@@ -57,8 +57,8 @@ fn in_blocks(filter: &Hysteresis, device: &Device, grid: &Grid, step: usize) -> 
         )
     };
     let starts = (0..len).step_by(step);
-    let shape: Shape = grid.shape();
-    let prepared = filter.prepared(device, shape, &mut |consume| {
+    let (input, shape) = (grid.grid_type().into(), grid.shape());
+    let prepared = filter.prepared(device, &input, &mut |consume| {
         starts.clone().try_for_each(|start| consume(&block(start).1))
     });
     let prepared = prepared.unwrap().expect("components are found first");

@@ -133,7 +133,8 @@ fn in_blocks(filter: &dyn Filter, grid: &Grid, step: Option<usize>) -> Vec<u8> {
         (range, Grid { dims, samples, ..*grid })
     };
     let starts = (0..len).step_by(step);
-    let prepared = filter.prepared(&device, grid.shape(), &mut |consume| {
+    let input = grid.grid_type().into();
+    let prepared = filter.prepared(&device, &input, &mut |consume| {
         starts.clone().try_for_each(|start| consume(&block(start).1))
     });
     let prepared = prepared.unwrap().expect("components are found first");

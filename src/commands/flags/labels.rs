@@ -2,6 +2,7 @@
 
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
         grid::{GridType, Shape},
     },
@@ -26,8 +27,10 @@ pub fn check_labels(
 ) -> Result<()> {
     // The size of a typical input, whose type does not matter.
     let shape = Shape { dims: [64, 64, if is_volume { 64 } else { 1 }], channels: 1 };
-    let result = filter.output(GridType { shape, dtype: Dtype::U8 });
-    let (true, Ok(GridType { dtype, .. })) = (filter.makes_labels(), result) else { return Ok(()) };
+    let dtype = match filter.describe(GridType { shape, dtype: Dtype::U8 }.into()) {
+        Ok(Description { kind: Kind::Labels, grid, .. }) => grid.dtype,
+        _ => return Ok(()),
+    };
     match (format, is_volume && !is_zarr_path(sink)) {
         (Some(format), _) => format.check_labels(sink, dtype),
         (None, true) => volume::check_labels(sink, dtype),

@@ -14,8 +14,9 @@ use bytemuck::Zeroable;
 
 use crate::{
     data::{
-        grid::Shape,
+        description::Description,
         image::{Image, Orientation},
+        placement::Placement,
         samples::Samples,
     },
     device::Device,
@@ -104,6 +105,12 @@ impl fmt::Display for Cell {
     }
 }
 
+/// Name of the column of physical volumes, and the volume of a sample.
+fn voxel(placement: &Placement) -> (String, f64) {
+    let unit = placement.unit.as_ref().map(|unit| format!("_{unit}3"));
+    (format!("volume{}", unit.unwrap_or_default()), placement.determinant().abs())
+}
+
 impl Table {
     /// Opens the intensity image, whose size must be `dims`, within `bytes` of memory.
     fn intensities(&self, dims: [usize; 3], bytes: u64) -> Result<Option<Intensities>> {
@@ -156,16 +163,6 @@ impl Table {
         let image = read_image(source, limits, &self.timings)?;
         let dims = [image.width, image.height, 1];
         Ok((dims, Intensities::Image(grey(image.samples, image.channels)?, 0)))
-    }
-
-    /// Name of the column of physical volumes, and the volume of a sample, if it is known.
-    fn voxel(&self) -> Result<Option<(String, f64)>> {
-        let Some(layout) = &self.layout else { return Ok(None) };
-        let file = VolumeFile::describe(&self.source, layout)?;
-        Ok(file.placement.as_ref().map(|placement| {
-            let unit = placement.unit.as_ref().map(|unit| format!("_{unit}3"));
-            (format!("volume{}", unit.unwrap_or_default()), placement.determinant().abs())
-        }))
     }
 
     /// Calls `add` with the name and the value of each column of a row.
@@ -253,7 +250,7 @@ impl Observer for Table {
         labels: &Label,
         device: &Device,
         workspace: Workspace,
-        (shape, pass): (Shape, Pass<'_>),
+        (input, pass): (&Description, Pass<'_>),
     ) -> Result<()> {
         /// Samples that are measured at a time, unless a slice has more.
         const PART: usize = 1 << 18;
@@ -262,7 +259,7 @@ impl Observer for Table {
                 "--table holds one page or volume: choose it with --page or --volume",
             ));
         }
-        let axis = if self.layout.is_some() { 2 } else { 1 };
+        let (shape, axis) = (input.grid.shape, if self.layout.is_some() { 2 } else { 1 });
         let half = workspace.of(workspace.bytes / 2);
         let mut intensities = self.intensities(shape.dims, half.bytes)?;
         let (mut regions, mut next) = (Regions::new(half), 0);
@@ -297,7 +294,7 @@ impl Observer for Table {
         if *makes_folder {
             sink.want_folder();
         }
-        let voxel = self.voxel()?;
+        let voxel = input.placement.as_ref().map(voxel);
         let mut output = sink.create(self.no_clobber)?;
         match sink.extension().as_str() {
             "json" => self.write_json(regions, voxel.as_ref(), &mut output),

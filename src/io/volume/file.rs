@@ -26,8 +26,9 @@ use super::{
 };
 use crate::{
     data::{
+        description::{self as data, Origin},
         dtype::Dtype,
-        grid::{GridType, ResultKind, Shape},
+        grid::{GridType, Shape},
         placement::Placement,
         volume::Dims,
     },
@@ -279,38 +280,45 @@ impl VolumeFile {
         GridType { shape: Shape { dims: self.dims, channels: self.channels() }, dtype: self.dtype }
     }
 
-    /// The description of the result of a filter of the file: its size, what its samples are, and by `place` where they
-    /// are.
+    /// Size, type, kind and placement of the samples.
+    pub fn description(&self) -> data::Description {
+        data::Description { placement: self.placement.clone(), ..self.grid_type().into() }
+    }
+
+    /// The header of the result of a filter of the file; `describe` describes the result.
+    ///
+    /// # Errors
+    /// Those of `describe`.
     pub fn with_result(
         &self,
-        Shape { dims, channels }: Shape,
-        kind: ResultKind,
-        place: impl Fn(&Placement) -> Placement,
-    ) -> Self {
+        describe: impl Fn(data::Description) -> Result<data::Description>,
+    ) -> Result<Self> {
         let mut own = self.description.clone();
-        own.placement = own.placement.as_ref().map(&place);
+        let result = describe(self.description())?;
+        let Shape { dims, channels } = result.grid.shape;
+        own.placement = result.placement;
         let is_moved = dims != own.dims || own.placement != self.placement;
         (own.dims, own.colors) = (dims, channels);
-        if kind == ResultKind::Other
-            || kind == ResultKind::SameQuantity && own.metadata.iter().any(nifti::is_label_intent)
+        if result.origin == Origin::Other
+            || result.origin == Origin::SameQuantity
+                && own.metadata.iter().any(nifti::is_label_intent)
         {
             own.metadata.retain(|(name, _)| !nifti::is_intent(name));
         }
         if let Some(header) = &mut own.nifti {
-            header.qform = header.qform.as_ref().map(&place);
+            if let Some(qform) = header.qform.take() {
+                let placed = data::Description { placement: Some(qform), ..self.description() };
+                header.qform = describe(placed)?.placement;
+            }
             header.has_same_slices &= !is_moved;
-            header.has_same_quantity &= kind != ResultKind::Other;
+            header.has_same_quantity &= result.origin != Origin::Other;
         }
-        Self { description: own, keeps_colors: true, ..self.clone() }
+        Ok(Self { description: own, keeps_colors: true, ..self.clone() })
     }
 
-    /// A volume of type `grid` at `placement` that is computed from this one: `slices` returns its samples.
-    pub fn with_slices(
-        &self,
-        grid: GridType,
-        placement: Option<Placement>,
-        slices: Arc<dyn Slices>,
-    ) -> Self {
+    /// A volume that is computed from this one. `result` describes its samples, which `slices` returns.
+    pub fn with_slices(&self, result: data::Description, slices: Arc<dyn Slices>) -> Self {
+        let data::Description { grid, placement, .. } = result;
         let description = Description {
             dims: grid.shape.dims,
             dtype: grid.dtype,

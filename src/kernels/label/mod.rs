@@ -34,8 +34,9 @@ pub use self::{
 use super::filter::{Block, Filter, Pass};
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
-        grid::{Grid, GridType, Shape},
+        grid::{Grid, GridType},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -71,8 +72,8 @@ enum Found {
 
 /// Gets the labels of an input before they are written.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Gets a prepared filter, and the size of its input with a function that reads the input. The observer may take
-    /// `workspace` of memory.
+    /// Gets a prepared filter, and the description of its input with a function that reads the input. The observer may
+    /// take `workspace` of memory.
     ///
     /// # Errors
     /// Any error, which ends the job.
@@ -81,7 +82,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
         labels: &Label,
         device: &Device,
         workspace: Workspace,
-        input: (Shape, Pass<'_>),
+        input: (&Description, Pass<'_>),
     ) -> Result<()>;
 
     /// Is called once the labels have been written.
@@ -212,13 +213,13 @@ impl Filter for Label {
         json!({ "connectivity": self.connectivity, "equal": is_equal, "min_size": min_weight.max(1) })
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
+    fn describe(&self, input: Description) -> Result<Description> {
         let dtype = match self.found.as_deref() {
             Some(&Found::Samples(_, dtype)) => dtype,
             Some(Found::Numbers(labels)) => labels.dtype(),
             None => Dtype::U16,
         };
-        Ok(GridType { shape: Shape { channels: 1, ..input.shape }, dtype })
+        Ok(input.of_one_channel(Kind::Labels, dtype))
     }
 
     fn makes_labels(&self) -> bool {
@@ -253,12 +254,13 @@ impl Filter for Label {
     fn prepared(
         &self,
         device: &Device,
-        shape: Shape,
+        input: &Description,
         pass: Pass<'_>,
     ) -> Result<Option<Box<dyn Filter>>> {
         if self.found.is_some() {
             return Ok(None);
         }
+        let shape = input.grid.shape;
         // The observer gets half.
         let parts = if self.observer.is_some() { 2 } else { 1 };
         let mut workspace = self.workspace.of(self.workspace.bytes / parts);
@@ -283,7 +285,7 @@ impl Filter for Label {
         };
         let label = Self { found: Some(found.into()), ..self.clone() };
         if let Some(observer) = &self.observer {
-            observer.observe(&label, device, workspace, (shape, pass))?;
+            observer.observe(&label, device, workspace, (input, pass))?;
         }
         Ok(Some(Box::new(label)))
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     data::{
-        grid::{Grid, GridType, ResultKind, Shape},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -121,10 +121,6 @@ impl Filter for Median {
 
     fn is_identity(&self) -> bool {
         self.window.radius == [0; 3]
-    }
-
-    fn result_kind(&self) -> ResultKind {
-        ResultKind::Selected
     }
 
     fn held_bytes(&self, input: GridType) -> u64 {

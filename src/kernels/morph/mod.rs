@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::filter::{Filter, GpuStepResult};
 use crate::{
     data::{
-        grid::{Grid, GridType, ResultKind, Shape},
+        description::{Description, Kind},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -208,11 +209,13 @@ impl Filter for Morph {
         !is_difference && self.element.radius == [0; 3]
     }
 
-    fn result_kind(&self) -> ResultKind {
-        match self.operation {
-            Operation::Gradient | Operation::TopHat | Operation::BlackHat => ResultKind::Other,
-            _ => ResultKind::Selected,
-        }
+    fn describe(&self, input: Description) -> Result<Description> {
+        Ok(match self.operation {
+            Operation::Gradient | Operation::TopHat | Operation::BlackHat => {
+                input.of(Kind::Quantity)
+            }
+            _ => input,
+        })
     }
 
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {

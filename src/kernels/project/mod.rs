@@ -13,8 +13,9 @@ pub use self::{
 use super::filter::{Filter, Pass};
 use crate::{
     data::{
+        description::{Description, Kind},
         dtype::Dtype,
-        grid::{Grid, GridType, ResultKind, Shape},
+        grid::{Grid, GridType, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -61,32 +62,31 @@ impl Filter for Projection {
         json!({ "method": self.method, "axis": axis })
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        let mut dims = input.shape.dims;
+    /// A sample of the result is placed as the box of all samples of its line.
+    fn describe(&self, input: Description) -> Result<Description> {
+        let GridType { shape, dtype } = input.grid;
+        let len = shape.dims[self.axis];
+        let mut dims = shape.dims;
         dims[self.axis] = 1;
         let dtype = match self.method {
-            Method::Max | Method::Min => input.dtype,
+            Method::Max | Method::Min => dtype,
             Method::Mean | Method::Std => Dtype::F32,
             Method::Sum => Dtype::F64,
         };
-        Ok(GridType { shape: Shape { dims, ..input.shape }, dtype })
-    }
-
-    /// The sample of the result is the box of all samples of its line.
-    fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
-        let mut middle = [0.0; 3];
-        middle[self.axis] = (dims[self.axis] - 1) as f64 / 2.0;
-        let mut flat = Placement { first: placement.at(middle), ..placement.clone() };
-        flat.steps[self.axis] = flat.steps[self.axis].map(|step| step * dims[self.axis] as f64);
-        flat
-    }
-
-    fn result_kind(&self) -> ResultKind {
-        match self.method {
-            Method::Max | Method::Min => ResultKind::Selected,
-            Method::Mean => ResultKind::SameQuantity,
-            Method::Sum | Method::Std => ResultKind::Other,
-        }
+        let place = |own: Placement| {
+            let mut middle = [0.0; 3];
+            middle[self.axis] = (len - 1) as f64 / 2.0;
+            let mut flat = Placement { first: own.at(middle), ..own };
+            flat.steps[self.axis] = flat.steps[self.axis].map(|step| step * len as f64);
+            flat
+        };
+        let input = match self.method {
+            Method::Max | Method::Min => input,
+            Method::Mean => input.averaged(),
+            Method::Sum | Method::Std => input.of(Kind::Quantity),
+        };
+        let grid = GridType { shape: Shape { dims, ..shape }, dtype };
+        Ok(Description { grid, placement: input.placement.map(place), ..input })
     }
 
     fn flat_axis(&self) -> Option<usize> {

@@ -24,8 +24,9 @@ use super::{
 };
 use crate::{
     data::{
+        description::Description,
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType, ResultKind, Shape},
+        grid::{Alpha, Grid, GridType, Shape},
         placement::Placement,
         samples::Samples,
     },
@@ -168,35 +169,27 @@ impl Filter for Resize {
         })
     }
 
-    fn output(&self, input: GridType) -> Result<GridType> {
-        if input.bytes() == 0 {
+    /// The corners of the result are those of the input.
+    fn describe(&self, input: Description) -> Result<Description> {
+        if input.grid.bytes() == 0 {
             return Err(Error::bad_input("an input without samples has no other size"));
         }
-        let dims = self.size.resolve(input.shape.dims, self.axes);
-        let samples = dims.iter().try_fold(input.shape.channels, |n, &dim| n.checked_mul(dim));
-        match samples.filter(|&samples| samples <= isize::MAX as usize / 8) {
-            Some(_) => Ok(GridType { shape: Shape { dims, ..input.shape }, ..input }),
-            None => {
-                let [x, y, z] = dims;
-                Err(Error::bad_input(format_args!("a size of {x} x {y} x {z} is too large")))
-            }
+        let Shape { dims: from, channels } = input.grid.shape;
+        let dims = self.size.resolve(from, self.axes);
+        let samples = dims.iter().try_fold(channels, |n, &dim| n.checked_mul(dim));
+        if samples.is_none_or(|samples| samples > isize::MAX as usize / 8) {
+            let [x, y, z] = dims;
+            return Err(Error::bad_input(format_args!("a size of {x} x {y} x {z} is too large")));
         }
-    }
-
-    /// The corners of the result are those of the input.
-    fn placement(&self, placement: &Placement, dims: [usize; 3]) -> Placement {
-        let result = self.size.resolve(dims, self.axes);
-        let scale: [f64; 3] = std::array::from_fn(|axis| dims[axis] as f64 / result[axis] as f64);
-        let first = placement.at(scale.map(|scale| (scale - 1.0) / 2.0));
-        let steps = std::array::from_fn(|axis| placement.steps[axis].map(|v| v * scale[axis]));
-        Placement { steps, first, ..placement.clone() }
-    }
-
-    fn result_kind(&self) -> ResultKind {
-        match self.filter {
-            Interpolation::Nearest => ResultKind::Selected,
-            _ => ResultKind::SameQuantity,
-        }
+        let scale: [f64; 3] = std::array::from_fn(|axis| from[axis] as f64 / dims[axis] as f64);
+        let place = |own: Placement| {
+            let first = own.at(scale.map(|scale| (scale - 1.0) / 2.0));
+            let steps = std::array::from_fn(|axis| own.steps[axis].map(|v| v * scale[axis]));
+            Placement { steps, first, ..own }
+        };
+        let input = if self.filter == Interpolation::Nearest { input } else { input.averaged() };
+        let grid = GridType { shape: Shape { dims, channels }, ..input.grid };
+        Ok(Description { grid, placement: input.placement.map(place), ..input })
     }
 
     fn input_range(

@@ -1,0 +1,72 @@
+//! What is known of the samples of a grid before one of them is read.
+
+use super::{
+    dtype::Dtype,
+    grid::{GridType, Shape},
+    placement::Placement,
+};
+
+/// Size, type and meaning of samples, and where they are in the world. Each step of a run turns the description of its input
+/// into that of its result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The size and the type of the samples.
+    pub grid: GridType,
+    /// What the samples stand for.
+    pub kind: Kind,
+    /// What the samples have in common with those of the source.
+    pub origin: Origin,
+    /// Positions in the world; `None` if they are unknown.
+    pub placement: Option<Placement>,
+}
+
+/// What samples stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Intensities, or numbers whose meaning is unknown.
+    Samples,
+    /// Each sample belongs to a class or not: 0, and 1 or 255.
+    Mask,
+    /// Numbers of classes.
+    Classes,
+    /// Numbers of objects, which outputs must store unchanged.
+    Labels,
+    /// Another quantity than that of the source, such as slopes.
+    Quantity,
+}
+
+/// What the samples of a result have in common with those of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Nothing: labels, classes, a gradient.
+    Other,
+    /// The quantity and its unit, such as means of samples.
+    SameQuantity,
+    /// Each is a sample of the source, so that labels remain labels.
+    Selected,
+}
+
+impl From<GridType> for Description {
+    fn from(grid: GridType) -> Self {
+        Self { grid, kind: Kind::Samples, origin: Origin::Selected, placement: None }
+    }
+}
+
+impl Description {
+    /// The description of means of the samples. Means of labels or classes are numbers.
+    pub fn averaged(self) -> Self {
+        let kind = if self.kind == Kind::Quantity { Kind::Quantity } else { Kind::Samples };
+        Self { kind, origin: self.origin.min(Origin::SameQuantity), ..self }
+    }
+
+    /// The description of other samples of kind `kind` at the same positions.
+    pub fn of(self, kind: Kind) -> Self {
+        Self { kind, origin: Origin::Other, ..self }
+    }
+
+    /// The description of one sample of type `dtype` and kind `kind` for each pixel or voxel.
+    pub fn of_one_channel(self, kind: Kind, dtype: Dtype) -> Self {
+        let grid = GridType { shape: Shape { channels: 1, ..self.grid.shape }, dtype };
+        Self { grid, ..self.of(kind) }
+    }
+}
