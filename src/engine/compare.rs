@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{
-    image::{filtered, results_in_labels},
+    image::{result, results_in_labels},
     job::{Job, Settings},
 };
 use crate::{
@@ -43,11 +43,10 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         session,
     )?;
     let are_labels = results_in_labels(job, &image);
-    let image = filtered(&*job.filter, &job.source, image, session)?;
     let format = if are_labels { ImageFormat::Png } else { format };
-    if are_labels {
-        format.check_labels(&job.sink, image.samples.dtype())?;
-    }
+    let target = session.image_target(&job.sink, format, settings.encoding);
+    let image = result(job, &*job.filter, &target, image, session)?;
+    job.report_warning(session)?;
     let after = encoded(image, format, settings.encoding, session)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {

@@ -1,6 +1,9 @@
 //! Volumes whose slices a filter computes when they are read.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use super::{
     blocks::BlockSource,
@@ -11,7 +14,7 @@ use super::{
 };
 use crate::{
     io::{
-        Limits,
+        Limits, losses,
         reader::Reader,
         volume::{Slices, VolumeFile},
     },
@@ -39,8 +42,16 @@ pub fn filtered_volume(
         session.exceeds_memory(what, needed.saturating_mul(2))
     })?;
     let division = Division { own, block, spare };
-    let prepared = Mutex::default();
-    let slices = FilteredSlices { file: file.clone(), filter, session: half, division, prepared };
+    let (prepared, depth) = (Mutex::default(), result.grid.shape.dims[2]);
+    let slices = FilteredSlices {
+        file: file.clone(),
+        filter,
+        session: half,
+        division,
+        prepared,
+        depth,
+        read: AtomicUsize::new(0),
+    };
     if slices.filter.makes_labels() {
         // The type of labels is known only then.
         let description = file.description();
@@ -58,6 +69,10 @@ struct FilteredSlices {
     division: Division,
     /// The filter once the first slice has been read.
     prepared: Mutex<Option<Prepared>>,
+    /// Number of slices.
+    depth: usize,
+    /// Number of slices from the first one on that have been read.
+    read: AtomicUsize,
 }
 
 impl FilteredSlices {
@@ -93,15 +108,24 @@ impl Slices for FilteredSlices {
     }
 
     fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
-        let own = first..first + samples.len() / bytes.max(1);
-        let division = Division { own, ..self.division.clone() };
+        let end = first + samples.len() / bytes.max(1);
+        let division = Division { own: first..end, ..self.division.clone() };
         self.with_prepared(|source, prepared| {
             prepared.for_each(source, &division, &self.session, &mut |at, grid| {
                 let block = grid.samples.as_bytes();
                 samples[(at - first) * bytes..][..block.len()].copy_from_slice(block);
                 Ok(Some(grid.samples))
             })
-        })
+        })?;
+        // The warning is true only of all slices.
+        let before = self.read.load(Relaxed);
+        if first > before || end <= before {
+            return Ok(());
+        }
+        self.read.store(end, Relaxed);
+        let warning = self.filter.warning(&[self.filter.finding()]);
+        let report = |text| losses::report(self.file.source(), text, self.session.strict);
+        warning.filter(|_| end == self.depth).map_or(Ok(()), report)
     }
 
     fn allow(&self, limits: Limits) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Filters the blocks of an input by one filter, or by the steps of a chain.
 
-use std::{ops::Range, slice, sync::Arc};
+use std::{cell::Cell, ops::Range, slice, sync::Arc};
 
 use super::{
     blocks::{BlockSource, Blocks, read_blocks, write_behind},
@@ -19,7 +19,7 @@ use crate::{
         chain::Chain,
         filter::{Block, Consumer, Filter},
     },
-    util::error::Result,
+    util::error::{Error, Result},
 };
 
 /// Division of a result among processes and blocks.
@@ -135,7 +135,8 @@ impl Prepared {
         let bounded = step.within(session.workspace(rest)).map(Arc::from);
         let step = bounded.as_ref().unwrap_or(step);
         let mut stored = Self::of(None, input.clone(), None);
-        let mut pass = |consume: Consumer<'_>| {
+        let has_read = Cell::new(true);
+        let mut read = |consume: Consumer<'_>| {
             if stored.held.is_some() {
                 return stored.for_each(source, &all, session, &mut |_, grid| {
                     consume(&grid).map(|()| Some(grid.samples))
@@ -166,8 +167,14 @@ impl Prepared {
             stored.held = Some(whole).filter(|whole| !whole.parts.is_empty());
             Ok(())
         };
+        let mut pass = |consume: Consumer<'_>| read(consume).inspect_err(|_| has_read.set(false));
+        // Errors of reading name the input.
+        let failed = |error: Error| match has_read.get() {
+            true => error.context(format_args!("cannot {} {}", step.name(), source.name)),
+            false => error,
+        };
         let held_before = step.held_bytes(own);
-        let prepared = step.prepared(&session.device, &input, &mut pass)?;
+        let prepared = step.prepared(&session.device, &input, &mut pass).map_err(failed)?;
         let step = prepared.map_or_else(|| step.clone(), Arc::from);
         let reduced = step.reduced(&session.device, source.axis, &mut pass)?;
         self.tables += step.held_bytes(own).saturating_sub(held_before);

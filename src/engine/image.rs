@@ -96,14 +96,29 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     drop(pages);
     drop(file);
     target.check(&image)?;
-    let (dtype, are_labels) = (image.samples.dtype(), results_in_labels(job, &image));
     let filter = smaller.get().map_or(filter, |smaller| &**smaller);
-    let image = filtered(filter, &job.source, image, session)?;
+    let image = result(job, filter, &target, image, session)?;
     job.report_warning(session)?;
+    target.write(image)
+}
+
+/// The result for `image` as `target` can hold it. `filter` is that of the job, or the one for a smaller copy of the image.
+///
+/// # Errors
+/// Those of the filter, and if the result is labels that the format cannot hold.
+pub fn result(
+    job: &Job,
+    filter: &dyn Filter,
+    target: &ImageTarget<'_>,
+    image: Image,
+    session: &Session,
+) -> Result<Image> {
+    let (dtype, are_labels) = (image.samples.dtype(), results_in_labels(job, &image));
+    let image = filtered(filter, &job.source, image, session)?;
     if are_labels {
         target.check_labels(image.samples.dtype())?;
     }
-    target.write(target.with_numbers(image, dtype)?)
+    target.with_numbers(image, dtype)
 }
 
 /// Whether the image has a smaller copy that suffices for the filter, and is decoded as a whole.
@@ -143,12 +158,7 @@ fn process_pages(
     target.write_pages(series, |writer| {
         for page in selected {
             let image = pages.decode(page, timings)?;
-            let are_labels = results_in_labels(job, &image);
-            let image = filtered(&*job.filter, &job.source, image, session)?;
-            if are_labels {
-                target.check_labels(image.samples.dtype())?;
-            }
-            writer.page(image)?;
+            writer.page(result(job, &*job.filter, target, image, session)?)?;
             bar.advance(1);
         }
         job.report_warning(session)

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{
     blocks::BlockSource,
     filtering::{Division, Prepared},
@@ -16,7 +18,7 @@ use crate::{
         volume::{Layout, PyramidOptions},
     },
     kernels::filter::Filter,
-    util::error::{Error, Result},
+    util::error::Result,
 };
 
 /// One input, its output and the filter between them.
@@ -74,10 +76,7 @@ impl Job {
         if !self.filter.makes_labels() {
             return Ok(None);
         }
-        let failed = |error: Error| {
-            error.context(format_args!("cannot {} {}", self.filter.name(), self.source))
-        };
-        let prepared = self.prepared(source, division, session).map_err(failed)?;
+        let prepared = self.prepared(source, division, session)?;
         let (source, sink) = (self.source.clone(), self.sink.clone());
         let (volume, filter, side) = (self.volume.clone(), prepared.filter(), self.side.clone());
         Ok(Some(Self { source, sink, volume, filter, side, prepared: Some(prepared), ..*self }))
@@ -93,8 +92,16 @@ impl Job {
     /// # Errors
     /// If there is one and the session is strict.
     pub fn report_warning(&self, session: &Session) -> Result<()> {
+        self.report_warning_of(&[self.filter.finding()], session)
+    }
+
+    /// As [`Job::report_warning`], of all shards, with what each found out.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn report_warning_of(&self, findings: &[Value], session: &Session) -> Result<()> {
         let report = |warning| losses::report(&self.sink, warning, session.strict);
-        self.filter.warning().map_or(Ok(()), report)
+        self.filter.warning(findings).map_or(Ok(()), report)
     }
 
     /// Measured number of copies of an image in memory while it is read or written.

@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde_json::Value;
+
 use super::{
     filtering::Division,
     job::Job,
@@ -127,7 +129,10 @@ impl Task<'_> {
             fs::create_dir(data).map_err(|error| Error::io("write", data, error))?;
             pyramid.create(data)
         };
-        let complete = |data: &Path| self.complete(data, last);
+        let complete = |data: &Path, findings: &[Value]| {
+            job.report_warning_of(findings, session)?;
+            self.complete(data, last)
+        };
         let place =
             SharedOutput::open(&job.sink, &identity, session.no_clobber, &create, &complete)?;
         let Some(place) = place else {
@@ -139,7 +144,7 @@ impl Task<'_> {
         match self.fill(&place.data(), slice(own.start)..slice(own.end), last + 1, true) {
             // Another process has finished the store and renamed its folder.
             Err(_) if place.is_complete() => Ok(()),
-            filled => filled.and_then(|()| place.finish(&complete)),
+            filled => filled.and_then(|()| place.finish(&job.filter.finding(), &complete)),
         }
     }
 

@@ -1,6 +1,10 @@
 //! Filters volumes in blocks of slices: from file to file, or the slices of a shard into an output that several
 //! processes write.
 
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::{
     blocks::BlockSource,
     filtering::{Division, filter_blocks},
@@ -195,7 +199,8 @@ fn process_shard(
     };
     let stored = (width * height * target.channels() * target.dtype().size()) as u64;
     let length = header.len() as u64 + stored * depth as u64;
-    let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber)?;
+    let complete = |_: &Path, findings: &[Value]| job.report_warning_of(findings, session);
+    let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber, &complete)?;
     let Some(output) = output else {
         session.events.skipped(&job.source, Some(&job.sink));
         return Ok(());
@@ -208,7 +213,7 @@ fn process_shard(
         let offset = header.len() as u64 + stored * first as u64;
         session.timings.time("write", || output.write_at(samples.as_bytes(), offset))
     })?;
-    output.finish()
+    output.finish(&job.filter.finding(), &complete)
 }
 
 /// Identity of the part `shard` of `job`.

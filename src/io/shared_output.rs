@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! out.raw.shards-1f3c9a5b77e02d64/data     the output: a file in its full length, or a folder of chunks
-//!                                 3        the mark of shard 3: an empty file, created once the shard is in `data`
+//!                                 3        the mark of shard 3, created once the shard is in `data`
 //! ```
-//! The number is a hash of the job. The process that finds the marks of all shards renames `data` and removes the folder.
+//! The number is a hash of the job. A mark holds what its shard found out about the result. The process that finds the marks
+//! of all shards decides with all of that whether `data` is good, renames it and removes the folder.
 //! Two processes may do the same shard, even at the same time: both write the same bytes at the same offsets. The later
 //! one may write to a file that has its final name already; the bytes do not change.
 
@@ -16,6 +17,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use serde_json::Value;
 
 use super::{
     Sink,
@@ -50,13 +53,13 @@ impl SharedFile {
         identity: &Identity,
         length: u64,
         no_clobber: bool,
+        complete: CompleteFn<'_>,
     ) -> Result<Option<Self>> {
         let file = |data: &Path| {
             let file = File::create_new(data).and_then(|file| file.set_len(length));
             file.map_err(|error| Error::io("write", data, error))
         };
-        let Some(output) = SharedOutput::open(sink, identity, no_clobber, &file, &|_| Ok(()))?
-        else {
+        let Some(output) = SharedOutput::open(sink, identity, no_clobber, &file, complete)? else {
             return Ok(None);
         };
         let file = OpenOptions::new().read(true).write(true).open(output.data());
@@ -73,16 +76,16 @@ impl SharedFile {
             .map_err(|error| Error::io("write", &self.output.path, error))
     }
 
-    /// Marks the shard as done, and gives the output its final name if it was the last shard. The bytes are synced to the
-    /// disk before the mark is created, so that the order also holds on a file system that several machines share.
+    /// As [`SharedOutput::finish`]. The bytes are synced to the disk before the mark is created, so that the order also holds
+    /// on a file system that several machines share.
     ///
     /// # Errors
-    /// `Kind::Io`.
-    pub fn finish(self) -> Result<()> {
+    /// `Kind::Io`, and those of `complete`.
+    pub fn finish(self, finding: &Value, complete: CompleteFn<'_>) -> Result<()> {
         let Self { output, file } = self;
         file.sync_data().map_err(|error| Error::io("write", &output.path, error))?;
         drop(file);
-        output.finish(&|_| Ok(()))
+        output.finish(finding, complete)
     }
 }
 
@@ -98,8 +101,11 @@ pub struct SharedOutput {
     no_clobber: bool,
 }
 
-/// A function that creates or completes the data at a path.
-pub type DataFn<'a> = &'a dyn Fn(&Path) -> Result<()>;
+/// A function that creates the data at a path.
+pub type CreateFn<'a> = &'a dyn Fn(&Path) -> Result<()>;
+
+/// A function that completes the data at a path; it gets what each shard found out. The output gets no name if it fails.
+pub type CompleteFn<'a> = &'a dyn Fn(&Path, &[Value]) -> Result<()>;
 
 impl SharedOutput {
     /// Opens the output `sink` for the shard of `identity`; `None` if that shard is done. The first process calls
@@ -112,8 +118,8 @@ impl SharedOutput {
         sink: &Sink,
         identity: &Identity,
         no_clobber: bool,
-        create: DataFn<'_>,
-        complete: DataFn<'_>,
+        create: CreateFn<'_>,
+        complete: CompleteFn<'_>,
     ) -> Result<Option<Self>> {
         let Sink::File(path) = sink else {
             return Err(Error::usage("shards cannot share standard output: name a file"));
@@ -155,7 +161,7 @@ impl SharedOutput {
     }
 
     /// Creates the folder atomically, with data made by `create`; does nothing if another process has created it.
-    fn create(&self, create: DataFn<'_>) -> Result<()> {
+    fn create(&self, create: CreateFn<'_>) -> Result<()> {
         let failed = |error: io::Error| Error::io("write", &self.folder, error);
         let new = UnfinishedFolder::create(&self.folder).map_err(failed)?;
         let created = create(&new.path().join("data"));
@@ -179,15 +185,18 @@ impl SharedOutput {
         self.await_other()
     }
 
-    /// Marks the shard as done. If it was the last shard, `complete` finishes the data, possibly in several processes at
-    /// the same time, and the output gets its final name.
+    /// Marks the shard as done; `finding` is what it found out about the result. If it was the last shard, `complete` finishes
+    /// the data, possibly in several processes at the same time, and the output gets its final name.
     ///
     /// # Errors
     /// `Kind::Io`, and those of `complete`.
-    pub fn finish(self, complete: DataFn<'_>) -> Result<()> {
+    pub fn finish(self, finding: &Value, complete: CompleteFn<'_>) -> Result<()> {
         let mark = self.mark();
-        match File::create(&mark) {
-            Ok(_) => self.complete(complete),
+        // A mark is complete when it gets its name.
+        let unnamed = self.folder.join(temporary_name());
+        let created = fs::write(&unnamed, finding.to_string());
+        match created.and_then(|()| fs::rename(&unnamed, &mark)) {
+            Ok(()) => self.complete(complete),
             // Another process did the same shard, which was the last one, and removed the folder.
             Err(_) if self.marker.is_done() => Ok(()),
             Err(error) => Err(Error::io("write", mark, error)),
@@ -195,18 +204,22 @@ impl SharedOutput {
     }
 
     /// Gives the output its final name if all shards are done.
-    fn complete(&self, complete: DataFn<'_>) -> Result<()> {
+    fn complete(&self, complete: CompleteFn<'_>) -> Result<()> {
         let Self { path, folder, shard, marker, .. } = self;
         // Without a folder, another process has completed the output.
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         let is_mark = |entry: &fs::DirEntry| {
             entry.file_name().to_str().and_then(|name| name.parse::<usize>().ok()).is_some()
         };
-        if entries.flatten().filter(is_mark).count() < shard.count() {
+        let marks = entries.flatten().filter(is_mark).map(|mark| fs::read(mark.path()));
+        // Another process that completes the output removes them.
+        let Ok(marks) = marks.collect::<io::Result<Vec<_>>>() else { return Ok(()) };
+        if marks.len() < shard.count() {
             return Ok(());
         }
+        let findings = marks.iter().map(|mark| serde_json::from_slice(mark).unwrap_or_default());
         let data = self.data();
-        let completed = complete(&data);
+        let completed = complete(&data, &findings.collect::<Vec<_>>());
         // The marker is written before the rename: a folder with marks but without `data` belongs to a done output.
         let completed = completed.and_then(|()| marker.write_for(std::slice::from_ref(&data)));
         let named = completed
@@ -298,9 +311,13 @@ mod tests {
         Identity::new("fill", &parameters, [], shard.parse().unwrap()).unwrap()
     }
 
+    fn accept(_: &Path, _: &[Value]) -> Result<()> {
+        Ok(())
+    }
+
     fn open(path: &Path, shard: &str, parameters: &str) -> Option<SharedFile> {
         let sink = Sink::File(path.into());
-        SharedFile::open(&sink, &identity(shard, parameters), 6, false).unwrap()
+        SharedFile::open(&sink, &identity(shard, parameters), 6, false, &accept).unwrap()
     }
 
     #[test]
@@ -319,10 +336,10 @@ mod tests {
                 let at = 2 * u64::from(text.as_bytes()[0] - b'a') / 2;
                 output.write_at(text.repeat(2).as_bytes(), at).unwrap();
                 assert_eq!(fs::read(&path).ok(), before);
-                output.finish().unwrap();
+                output.finish(&Value::Null, &accept).unwrap();
                 // Another process that started the same shard at the same time.
                 late.write_at(text.repeat(2).as_bytes(), at).unwrap();
-                late.finish().unwrap();
+                late.finish(&Value::Null, &accept).unwrap();
             }
             assert_eq!(fs::read(&path).unwrap(), b"aaccee");
             assert_eq!(count(), 2, "the output and its marker");
@@ -342,7 +359,7 @@ mod tests {
         let create =
             |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
         let open = |shard: &str| {
-            SharedOutput::open(&sink, &identity(shard, "folder"), false, &create, &|_| Ok(()))
+            SharedOutput::open(&sink, &identity(shard, "folder"), false, &create, &accept)
         };
         let fill = |output: &SharedOutput| fs::write(output.data().join("new"), "new").unwrap();
         let is_new = || path.join("new").exists() && !path.join("old").exists();
@@ -357,8 +374,8 @@ mod tests {
                 fs::rename(first.data(), first.folder.join("claim-of-one-that-ended")).unwrap();
                 assert!(open("0/1").unwrap().is_none());
             } else {
-                first.finish(&|_| Ok(())).unwrap();
-                late.finish(&|_| Ok(())).unwrap();
+                first.finish(&Value::Null, &accept).unwrap();
+                late.finish(&Value::Null, &accept).unwrap();
             }
             assert!(is_new());
             assert!(open("0/1").unwrap().is_none() && is_new());
@@ -375,7 +392,7 @@ mod tests {
                 if let Some(output) = open(&path, shard, "") {
                     let at = 3 * output.output.shard.index() as u64;
                     output.write_at(b"abc", at).unwrap();
-                    output.finish().unwrap();
+                    output.finish(&Value::Null, &accept).unwrap();
                 }
             }
         };
@@ -413,7 +430,7 @@ mod tests {
         let output = open(&path, "0/1", "").unwrap();
         let own = output.output.folder.clone();
         output.write_at(b"abcdef", 0).unwrap();
-        output.finish().unwrap();
+        output.finish(&Value::Null, &accept).unwrap();
         assert_eq!(count(), 2, "the output and its marker");
         for kind in ["creates", "removes"] {
             let left = match kind {
@@ -440,13 +457,12 @@ mod tests {
         let path = sink.path().unwrap();
         let create =
             |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
-        let open = || {
-            SharedOutput::open(&sink, &identity("0/1", "kept"), true, &create, &|_| Ok(())).unwrap()
-        };
+        let open =
+            || SharedOutput::open(&sink, &identity("0/1", "kept"), true, &create, &accept).unwrap();
         let output = open().unwrap();
         fs::create_dir(path).unwrap();
         fs::write(path.join("theirs"), "").unwrap();
-        let error = output.finish(&|_| Ok(())).unwrap_err().one_line();
+        let error = output.finish(&Value::Null, &accept).unwrap_err().one_line();
         assert!(error.contains("exists already") && path.join("theirs").exists(), "{error}");
         fs::remove_dir_all(path).unwrap();
         assert!(open().is_none() && path.is_dir() && !path.join("theirs").exists());
@@ -471,5 +487,30 @@ mod tests {
             is_done.store(true, Relaxed);
             assert_eq!(kept, 2000);
         });
+    }
+
+    /// The process that finds all marks decides, with what all shards found out.
+    #[test]
+    fn the_last_shard_decides() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let sink = Sink::File(path.clone());
+        let decide = |wanted: &'static [u64]| {
+            move |_: &Path, findings: &[Value]| {
+                let mut found: Vec<_> = findings.iter().filter_map(Value::as_u64).collect();
+                found.sort_unstable();
+                if found == wanted { Ok(()) } else { Err(Error::bad_input(format!("{found:?}"))) }
+            }
+        };
+        let open = |shard: &str, complete: CompleteFn<'_>| {
+            SharedFile::open(&sink, &identity(shard, "decided"), 6, false, complete)
+        };
+        let (good, bad) = (decide(&[4, 7]), decide(&[]));
+        open("1/2", &bad).unwrap().unwrap().finish(&7.into(), &bad).unwrap();
+        let last = open("0/2", &bad).unwrap().unwrap();
+        let error = last.finish(&4.into(), &bad).unwrap_err().one_line();
+        assert!(error.contains("[4, 7]") && !path.exists(), "{error}");
+        // Any of the shards decides again.
+        assert!(open("1/2", &good).unwrap().is_none() && path.exists());
     }
 }

@@ -280,8 +280,15 @@ impl Filter for Chain {
         self.steps.iter().try_for_each(|step| step.finish())
     }
 
-    fn warning(&self) -> Option<String> {
-        self.steps.iter().find_map(|step| step.warning())
+    fn finding(&self) -> Value {
+        self.steps.iter().map(|step| step.finding()).collect()
+    }
+
+    fn warning(&self, findings: &[Value]) -> Option<String> {
+        self.steps.iter().enumerate().find_map(|(index, step)| {
+            let own = findings.iter().map(|all| all[index].clone());
+            step.warning(&own.collect::<Vec<_>>())
+        })
     }
 
     fn is_exact_for_u8(&self) -> bool {

@@ -230,8 +230,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// A warning about the results of all runs so far.
-    fn warning(&self) -> Option<String> {
+    /// What all runs so far found out about the results, for [`Filter::warning`]. Shards store it with their marks.
+    fn finding(&self) -> Value {
+        Value::Null
+    }
+
+    /// A warning about the results of several processes, or of one; each has a [finding](Filter::finding).
+    fn warning(&self, _findings: &[Value]) -> Option<String> {
         None
     }
 

@@ -267,9 +267,24 @@ impl Filter for Classify {
         Ok(Some(Box::new(self.threshold.bounds(context, dtype)?)))
     }
 
-    fn warning(&self) -> Option<String> {
+    /// The class and the smallest and largest sample while all samples have one class, as the bits of these numbers.
+    fn finding(&self) -> Value {
+        let uniform = *self.uniform.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::json!(uniform.map(|(class, range)| (class, range.map(f64::to_bits))))
+    }
+
+    fn warning(&self, findings: &[Value]) -> Option<String> {
         let Threshold::Values(values) = &self.threshold else { return None };
-        let (class, [low, high]) = (*self.uniform.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let (mut class, mut low, mut high) = (None, f64::MAX, f64::MIN);
+        for finding in findings {
+            let found = serde_json::from_value::<Option<(Option<u8>, [u64; 2])>>(finding.clone());
+            let (own, range) = found.ok()??;
+            if class.is_some() && own.is_some() && own != class {
+                return None;
+            }
+            let [min, max] = range.map(f64::from_bits);
+            (class, low, high) = (class.or(own), low.min(min), high.max(max));
+        }
         let values = values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let class = class.filter(|_| low <= high)?;
         Some(format!(

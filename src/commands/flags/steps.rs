@@ -10,6 +10,7 @@ use crate::{
     io::{
         Sink, Source,
         file_roles::FileRoles,
+        losses,
         volume::{Layout, VolumeFile, is_volume},
     },
     kernels::{chain::Chain, filter::Filter},
@@ -140,6 +141,9 @@ impl Steps {
             false => {
                 let filter = self.filter(source, 2)?;
                 let image = filtered(&*filter, source, image, session)?;
+                let warning = filter.warning(&[filter.finding()]);
+                let report = |warning| losses::report(source, warning, session.strict);
+                warning.map_or(Ok(()), report)?;
                 filter.finish()?;
                 Ok(image)
             }

@@ -10,9 +10,10 @@
 //! blocks of 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and stores the sum of
 //! each block.
 
-use std::ops::Range;
+use std::{ops::Range, path::Path};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     flags::Line,
@@ -218,7 +219,9 @@ fn write_results<T: Scannable>(
     let size = size_of::<T>() as u64;
     let all = reader.count().unwrap_or(0) * size;
     let length = header.len() as u64 + all;
-    let Some(output) = SharedFile::open(sink, identity, length, session.no_clobber)? else {
+    let accept = |_: &Path, _: &[Value]| Ok(());
+    let output = SharedFile::open(sink, identity, length, session.no_clobber, &accept)?;
+    let Some(output) = output else {
         session.events.skipped(&line.input.source, Some(sink));
         return Ok(());
     };
@@ -234,5 +237,5 @@ fn write_results<T: Scannable>(
         at += bytes.len() as u64;
         Ok(())
     })?;
-    output.finish()
+    output.finish(&Value::Null, &accept)
 }
