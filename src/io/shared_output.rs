@@ -101,9 +101,6 @@ pub struct SharedOutput {
     no_clobber: bool,
 }
 
-/// A function that creates the data at a path.
-pub type CreateFn<'a> = &'a dyn Fn(&Path) -> Result<()>;
-
 /// A function that completes the data at a path; it gets what each shard found out. The output gets no name if it fails.
 pub type CompleteFn<'a> = &'a dyn Fn(&Path, &[Value]) -> Result<()>;
 
@@ -118,7 +115,7 @@ impl SharedOutput {
         sink: &Sink,
         identity: &Identity,
         no_clobber: bool,
-        create: CreateFn<'_>,
+        create: &dyn Fn(&Path) -> Result<()>,
         complete: CompleteFn<'_>,
     ) -> Result<Option<Self>> {
         let Sink::File(path) = sink else {
@@ -161,7 +158,7 @@ impl SharedOutput {
     }
 
     /// Creates the folder atomically, with data made by `create`; does nothing if another process has created it.
-    fn create(&self, create: CreateFn<'_>) -> Result<()> {
+    fn create(&self, create: &dyn Fn(&Path) -> Result<()>) -> Result<()> {
         let failed = |error: io::Error| Error::io("write", &self.folder, error);
         let new = UnfinishedFolder::create(&self.folder).map_err(failed)?;
         let created = create(&new.path().join("data"));
@@ -178,11 +175,6 @@ impl SharedOutput {
     /// The path of the file or folder that the processes write.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
-    }
-
-    /// Whether the output is complete and has its final name, because another process has done the same shard.
-    pub fn is_complete(&self) -> bool {
-        self.await_other()
     }
 
     /// Marks the shard as done; `finding` is what it found out about the result. If it was the last shard, `complete` finishes
@@ -230,7 +222,7 @@ impl SharedOutput {
                 Ok(())
             }
             // Another process is completing the output, or has completed it.
-            Err(_) if self.await_other() => Ok(()),
+            Err(_) if self.is_complete() => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -269,7 +261,7 @@ impl SharedOutput {
     }
 
     /// Waits while another process has claimed the data. Returns whether that process has completed the output.
-    fn await_other(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         for _ in 0..ATTEMPTS {
             if self.marker.is_done() {
                 return true;
@@ -309,6 +301,10 @@ mod tests {
 
     fn identity(shard: &str, parameters: &str) -> Identity {
         Identity::new("fill", &parameters, [], shard.parse().unwrap()).unwrap()
+    }
+
+    fn create(data: &Path) -> Result<()> {
+        fs::create_dir(data).map_err(|error| Error::io("write", data, error))
     }
 
     fn accept(_: &Path, _: &[Value]) -> Result<()> {
@@ -356,8 +352,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let sink = Sink::File(path.clone());
-        let create =
-            |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
         let open = |shard: &str| {
             SharedOutput::open(&sink, &identity(shard, "folder"), false, &create, &accept)
         };
@@ -455,8 +449,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sink = Sink::File(folder.path().join("out"));
         let path = sink.path().unwrap();
-        let create =
-            |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
         let open =
             || SharedOutput::open(&sink, &identity("0/1", "kept"), true, &create, &accept).unwrap();
         let output = open().unwrap();
@@ -489,28 +481,19 @@ mod tests {
         });
     }
 
-    /// The process that finds all marks decides, with what all shards found out.
+    /// The process that finds all marks decides, with what all shards found out. Any of them may decide again.
     #[test]
     fn the_last_shard_decides() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out");
-        let sink = Sink::File(path.clone());
-        let decide = |wanted: &'static [u64]| {
-            move |_: &Path, findings: &[Value]| {
-                let mut found: Vec<_> = findings.iter().filter_map(Value::as_u64).collect();
-                found.sort_unstable();
-                if found == wanted { Ok(()) } else { Err(Error::bad_input(format!("{found:?}"))) }
-            }
-        };
+        let sink = Sink::File(folder.path().join("out"));
+        let refuse = |_: &Path, found: &[Value]| Err(Error::bad_input(Value::from(found)));
         let open = |shard: &str, complete: CompleteFn<'_>| {
-            SharedFile::open(&sink, &identity(shard, "decided"), 6, false, complete)
+            SharedFile::open(&sink, &identity(shard, ""), 6, false, complete).unwrap()
         };
-        let (good, bad) = (decide(&[4, 7]), decide(&[]));
-        open("1/2", &bad).unwrap().unwrap().finish(&7.into(), &bad).unwrap();
-        let last = open("0/2", &bad).unwrap().unwrap();
-        let error = last.finish(&4.into(), &bad).unwrap_err().one_line();
-        assert!(error.contains("[4, 7]") && !path.exists(), "{error}");
-        // Any of the shards decides again.
-        assert!(open("1/2", &good).unwrap().is_none() && path.exists());
+        open("1/2", &refuse).unwrap().finish(&7.into(), &refuse).unwrap();
+        let error = open("0/2", &refuse).unwrap().finish(&4.into(), &refuse).unwrap_err();
+        assert!(["[4,7]", "[7,4]"].contains(&&*error.one_line()), "{error:?}");
+        assert!(!sink.path().unwrap().exists());
+        assert!(open("1/2", &accept).is_none() && sink.path().unwrap().exists());
     }
 }
