@@ -17,21 +17,26 @@ use crate::{
 };
 
 /// A parsed page.
-struct HtmlPage {
+pub struct HtmlPage {
     text: String,
     facts: Value,
 }
 
 impl HtmlPage {
-    fn new(text: String) -> Self {
+    pub fn new(text: String) -> Self {
         let facts = between(&text, "id=\"facts\">", "</script>");
         Self { facts: serde_json::from_str(facts).unwrap(), text }
     }
 
-    /// The decompressed data with this number.
-    fn data(&self, number: usize) -> Vec<u8> {
+    /// The data with this number, such as a picture.
+    pub fn stored(&self, number: usize) -> Vec<u8> {
         let text = between(&self.text, &format!("id=\"data{number}\">"), "</script>");
-        inflate(&BASE64.decode(text).unwrap())
+        BASE64.decode(text).unwrap()
+    }
+
+    /// The data with this number, decompressed.
+    fn data(&self, number: usize) -> Vec<u8> {
+        inflate(&self.stored(number))
     }
 
     /// The page without its data.
