@@ -74,14 +74,14 @@ pub const OPERATIONS: [Operation; 14] = [
     Operation {
         name: "gradient",
         steps: "gradient",
-        iso: "60",
+        iso: "200",
         // The library returns floats.
         library: |device, volume, in_chain| {
             let floats = sobel(device, volume, in_chain);
             floats.into_iter().map(|value| value.round().min(255.0)).collect()
         },
     },
-    Operation { name: "floats", steps: "gradient --float", iso: "60", library: sobel },
+    Operation { name: "floats", steps: "gradient --float", iso: "200", library: sobel },
     operation!("unsharp", "unsharp", "40", UnsharpMask::new([1.0; 3])),
     operation!(
         "blurred mask",
