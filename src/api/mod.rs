@@ -11,6 +11,7 @@ mod input;
 mod mesh;
 mod neighbourhood;
 mod numbers;
+pub mod operation;
 #[cfg(feature = "files")]
 mod output;
 mod raster;
@@ -28,6 +29,7 @@ pub use image::{Channels, Image};
 pub use input::{Content, ReadOptions, read};
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};
 pub use neighbourhood::{GradientMagnitude, Median, UnsharpMask};
+pub use operation::PerAxis;
 pub use numbers::{Scan, Sort, summed_area_table};
 #[cfg(feature = "python")]
 pub(crate) use output::writes_volume;

@@ -1,139 +1,175 @@
 //! Filters of the samples around each sample: percentiles, gradients, sharpening.
 
-use super::{filter::filter, sample::Sample};
+use super::{
+    filter::filter,
+    operation::{Operation, PerAxis, WrongParameter, operation},
+    sample::Sample,
+};
 use crate::{
     kernels::{blur::MAX_SIGMA, gradient::Gradient, median, unsharp::Unsharp},
-    util::error::{Error, Result, check_range},
+    util::error::Result,
 };
 
-/// The median, or another percentile, of the samples in a box around each sample. Each channel is computed by itself. Beyond
-/// the border, the nearest sample counts. NaN is greater than all numbers.
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, Median};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let (device, image) = (Device::best(), Image::new(5, 1, Channels::Gray, vec![1u8, 9, 2, 2, 3])?);
-/// assert_eq!(Median::new([1; 3]).run(&device, &image)?.samples(), [1, 2, 2, 2, 3]);
-/// assert_eq!(Median::new([1; 3]).percentile(100.0).run(&device, &image)?.samples(), [9, 9, 9, 3, 3]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Median {
-    radius: [usize; 3],
-    percentile: f64,
+operation! {
+    /// Replace each sample by the median or a percentile around it.
+    ///
+    /// This removes specks and noise, and keeps edges. Type and channels are kept, and each channel is computed by itself.
+    /// Volumes are computed in three dimensions. Outside, the nearest sample counts. The result is the same on every device.
+    Median {
+        /// Radius of the box of neighbours in pixels, 0 to 50
+        radius: PerAxis<usize> = 1, within 0.0..=50.0, flag "-r, --radius <R[,R..]>";
+        /// Percentile to take, 0 (the smallest) to 100 (the largest)
+        percentile: f64 = 50.0, within 0.0..=100.0, flag "-p, --percentile <P>";
+    }
+    python median(radius) -> "Array of the shape and type of `image`.",
+        ">>> gp.median(np.array([1, 9, 2, 2, 3], np.uint8))\narray([1, 2, 2, 2, 3], dtype=uint8)";
+    examples
+        "gpuproc median photo.png clean.png"
+        "gpuproc median scan.tif paper.tif --percentile 90 --radius 20"
+        "gpuproc median head.nii.gz smooth.nii.gz --radius 2,2,1";
 }
 
 impl Median {
-    /// The median of boxes that extend `radius` samples to both sides along x, y and z, 0 to 50. For images, z is ignored.
-    pub fn new(radius: [usize; 3]) -> Self {
-        Self { radius, percentile: 50.0 }
+    /// The median of boxes that extend `radius` samples to both sides. NaN is greater than all numbers.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, Image, Median};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let (device, image) = (Device::best(), Image::new(5, 1, Channels::Gray, vec![1u8, 9, 2, 2, 3])?);
+    /// assert_eq!(Median::new([1; 3]).run(&device, &image)?.samples(), [1, 2, 2, 2, 3]);
+    /// assert_eq!(Median::new([1; 3]).percentile(100.0).run(&device, &image)?.samples(), [9, 9, 9, 3, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(radius: impl Into<PerAxis<usize>>) -> Self {
+        Self::default().radius(radius)
     }
+}
 
-    /// Sets the percentile, 0 for the smallest sample to 100 for the largest.
-    #[must_use]
-    pub fn percentile(self, percentile: f64) -> Self {
-        Self { percentile, ..self }
-    }
+impl Operation for Median {
+    type Kernel = median::Median;
 
-    fn kernel(&self, axes: usize) -> Result<median::Median> {
-        let mut radius = self.radius;
-        radius[axes..].fill(0);
-        median::Median::new(self.percentile, radius)
+    fn filter(&self, axes: usize) -> Result<median::Median> {
+        Ok(median::Median::new(self.percentile, self.radius.along("radius", axes)?))
     }
 }
 
 filter!(Median => I);
 
-/// The gradient magnitude, which is large at edges: the root of the summed squares of the derivatives along all axes. Each
-/// channel is computed by itself, and alpha is kept. Results are `f32`, or `f64` for `u32`, `i32` and `f64`.
-///
-/// ```
-/// use gpuproc::{Channels, Device, GradientMagnitude, Image};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(4, 1, Channels::Gray, vec![0u8, 0, 2, 2])?;
-/// let edges = GradientMagnitude::sobel().run(&Device::best(), &image)?;
-/// assert_eq!(edges.samples(), [0.0, 8.0, 8.0, 0.0]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GradientMagnitude {
-    sigma: Option<[f64; 3]>,
+operation! {
+    /// Compute the gradient magnitude of images and volumes.
+    ///
+    /// The strength of edges: the root of the summed squares of the derivatives along x, y and, in volumes, z. By default,
+    /// Sobel's filter computes them, with the weights -1 0 1 along the axis and 1 2 1 along the others, not divided by their
+    /// sum; with `sigma`, derivatives of a Gaussian. Each channel is computed by itself, and alpha is kept.
+    GradientMagnitude {
+        /// Take derivatives of a Gaussian with this standard deviation in pixels, 0 to 500
+        ///
+        /// The result is the change per pixel, or per voxel, of the smoothed samples. With 0, there is no derivative along an
+        /// axis.
+        sigma: Option<PerAxis<f64>>, within 0.0..=MAX_SIGMA, flag "-s, --sigma <S[,S..]>";
+        /// Write floats that are neither rounded nor clamped to the type of the samples
+        float: bool, flag "--float", library true;
+    }
+    python gradient_magnitude(sigma) -> "float32, or float64 for 32-bit integers and float64.",
+        ">>> gp.gradient_magnitude(np.array([[0, 0, 2, 2]] * 3, np.uint8))[1]\narray([0., 8., 8., 0.], dtype=float32)";
+    examples
+        "gpuproc gradient photo.png edges.png"
+        "gpuproc gradient scan.tif edges.tif --sigma 2"
+        "gpuproc gradient head.nii.gz edges.nii.gz --sigma 1.5 --float"
+        "gpuproc gradient photos/ -o edges/";
 }
 
 impl GradientMagnitude {
-    /// Derivatives by Sobel's filter: the weights -1 0 1 along the axis and 1 2 1 along the others, not divided by their
-    /// sum.
+    /// Derivatives by Sobel's filter. Results are `f32`, or `f64` for `u32`, `i32` and `f64`.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, GradientMagnitude, Image};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let image = Image::new(4, 1, Channels::Gray, vec![0u8, 0, 2, 2])?;
+    /// let edges = GradientMagnitude::sobel().run(&Device::best(), &image)?;
+    /// assert_eq!(edges.samples(), [0.0, 8.0, 8.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sobel() -> Self {
-        Self { sigma: None }
+        Self::default()
     }
 
-    /// Derivatives of a Gaussian. `sigma` are its standard deviations along x, y and z in samples, 0 to 500. An axis with 0
-    /// is left out. For images, z is ignored.
-    pub fn gaussian(sigma: [f64; 3]) -> Self {
-        Self { sigma: Some(sigma) }
+    /// Derivatives of a Gaussian with the standard deviations `sigma`.
+    pub fn gaussian(sigma: impl Into<PerAxis<f64>>) -> Self {
+        Self::default().sigma(sigma.into())
     }
+}
 
-    fn kernel(&self, axes: usize) -> Result<Gradient> {
-        let sigma = self.sigma.map(|sigma| check_sigma(sigma, axes)).transpose()?;
-        match sigma == Some([0.0; 3]) {
-            true => Err(Error::usage("sigma: expected a value above 0 along at least one axis")),
-            false => Ok(Gradient { axes, sigma, is_float: true }),
+impl Operation for GradientMagnitude {
+    type Kernel = Gradient;
+
+    fn filter(&self, axes: usize) -> Result<Gradient> {
+        let sigma = self.sigma.map(|sigma| sigma.along("sigma", axes)).transpose()?;
+        if sigma == Some([0.0; 3]) {
+            let text = ": expected a value above 0 along at least one axis".into();
+            return Err(WrongParameter::error("sigma", text));
         }
+        // Rows of a NumPy array are images of one row.
+        Ok(Gradient { axes: axes.max(2), sigma, is_float: self.float })
     }
 }
 
 filter!(GradientMagnitude => I::Of<<I::Sample as Sample>::Float>);
 
-/// Sharpens by an unsharp mask: `sample + amount * (sample - blurred)`, with a Gaussian blur. Alpha is kept.
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, UnsharpMask};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(4, 1, Channels::Gray, vec![40u8, 40, 80, 80])?;
-/// let sharp = UnsharpMask::new([0.5; 3]).run(&Device::best(), &image)?;
-/// assert_eq!(sharp.samples(), [40, 36, 84, 80]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnsharpMask(Unsharp);
+operation! {
+    /// Sharpen images and volumes by an unsharp mask.
+    ///
+    /// Each sample becomes itself plus `amount` times its difference to a Gaussian blur. Type and channels are kept, and alpha
+    /// stays the same. Volumes are sharpened in three dimensions. The result is the same on every device.
+    UnsharpMask {
+        /// Standard deviation of the blur in pixels, 0 to 500
+        sigma: PerAxis<f64> = 1.0, within 0.0..=MAX_SIGMA, flag "-s, --sigma <S[,S..]>";
+        /// Strength, 0 to 100; 1 adds the whole difference
+        amount: f64 = 1.0, within 0.0..=100.0, flag "-a, --amount <A>";
+        /// Sharpen only samples whose difference to the blur is larger than this, in units of the samples
+        ///
+        /// A few units keep noise from being sharpened.
+        threshold: f64 = 0.0, within 0.0..=f64::MAX, flag "-T, --threshold <T>";
+    }
+    python unsharp_mask(sigma, amount)
+        -> "Array of the shape and type of `image`. Integers are rounded and clamped to their range.",
+        ">>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)\narray([40, 36, 84, 80], dtype=uint8)";
+    examples
+        "gpuproc unsharp photo.jpg sharp.jpg"
+        "gpuproc unsharp photo.png sharp.png --sigma 2 --amount 1.5 --threshold 3"
+        "gpuproc unsharp photos/*.jpg -o sharp/ --amount 0.7 --quality 92"
+        "gpuproc unsharp head.nii.gz sharp.nii.gz --sigma 1.5";
+}
 
 impl UnsharpMask {
-    /// A mask with standard deviations along x, y and z of 0 to 500, the amount 1 and the threshold 0. For images, z is
-    /// ignored.
-    pub fn new(sigma: [f64; 3]) -> Self {
-        Self(Unsharp { sigma, amount: 1.0, threshold: 0.0 })
+    /// A mask whose blur has the standard deviations `sigma`.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, Image, UnsharpMask};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let image = Image::new(4, 1, Channels::Gray, vec![40u8, 40, 80, 80])?;
+    /// let sharp = UnsharpMask::new([0.5; 3]).run(&Device::best(), &image)?;
+    /// assert_eq!(sharp.samples(), [40, 36, 84, 80]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(sigma: impl Into<PerAxis<f64>>) -> Self {
+        Self::default().sigma(sigma)
     }
+}
 
-    /// Sets the factor for the difference, 0 to 100.
-    #[must_use]
-    pub fn amount(self, amount: f64) -> Self {
-        Self(Unsharp { amount, ..self.0 })
-    }
+impl Operation for UnsharpMask {
+    type Kernel = Unsharp;
 
-    /// Keeps a sample unchanged if `|sample - blurred|` is at most `threshold`, in units of the samples.
-    #[must_use]
-    pub fn threshold(self, threshold: f64) -> Self {
-        Self(Unsharp { threshold, ..self.0 })
-    }
-
-    fn kernel(&self, axes: usize) -> Result<Unsharp> {
-        check_range("amount", self.0.amount, 0.0..=100.0)?;
-        check_range("threshold", self.0.threshold, 0.0..=f64::MAX)?;
-        Ok(Unsharp { sigma: check_sigma(self.0.sigma, axes)?, ..self.0 })
+    fn filter(&self, axes: usize) -> Result<Unsharp> {
+        let Self { sigma, amount, threshold } = *self;
+        Ok(Unsharp { sigma: sigma.along("sigma", axes)?, amount, threshold })
     }
 }
 
 filter!(UnsharpMask => I);
-
-/// The standard deviations along the first `axes` axes, and 0 along others.
-fn check_sigma(mut sigma: [f64; 3], axes: usize) -> Result<[f64; 3]> {
-    sigma[axes..].fill(0.0);
-    sigma.iter().try_for_each(|&sigma| check_range("sigma", sigma, 0.0..=MAX_SIGMA))?;
-    Ok(sigma)
-}

@@ -11,9 +11,10 @@
 //!    [`flags::choice_parser`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`](crate::engine::hints) adds the flag to change. Memory is divided only in
 //!    [`plan`](crate::engine::plan).
-//! 5. `run` states its files to [`Session::check_files`] before it reads or writes any, so that two names of one file are
+//! 5. A command whose operation the library declares has no file: its line names the declaration.
+//! 6. `run` states its files to [`Session::check_files`] before it reads or writes any, so that two names of one file are
 //!    found.
-//! 6. Many files are processed by [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
+//! 7. Many files are processed by [`batch`](crate::engine::batch). `Args` are taken by value, so that the names of inputs can be
 //!    moved to [`Sources`](crate::io::Sources). The job of each input is created from the flags when it runs.
 
 mod estimate;
@@ -28,10 +29,24 @@ use crate::{
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
 /// the module, the subcommand and the call of one command. A command that filters files has a function `filter`, which
-/// returns a [`FilterCommand`]. `no device`: the command opens no device. `later device`: it calls
-/// [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the amount of work. Otherwise, the
-/// device is opened while the command reads its inputs.
+/// returns a [`FilterCommand`]; `= Median` makes it from the declaration of this operation. `no device`: the command opens
+/// no device. `later device`: it calls [`Device::set_estimate`](crate::device::Device::set_estimate) once it knows the
+/// amount of work. Otherwise, the device is opened while the command reads its inputs.
 macro_rules! commands {
+    (@module $module:ident) => {
+        pub mod $module;
+    };
+    (@module $module:ident $operation:ident) => {
+        #[doc = concat!("`gpuproc ", stringify!($module), "`, from its declaration in the library.")]
+        pub mod $module {
+            /// The flags.
+            pub type Args = super::flags::OperationArgs<crate::api::$operation>;
+
+            pub(super) fn filter(args: Args) -> super::Result<super::FilterCommand> {
+                Ok(args.command())
+            }
+        }
+    };
     (@run $module:ident, $args:expr, $session:ident, run($($input:expr),*)) => {
         $module::run($args, $($input),*)
     };
@@ -41,11 +56,11 @@ macro_rules! commands {
     (
         |$session:ident, $parser:ident, $run_line:ident|
         $(
-            $module:ident::$name:ident $(: filter($($own:expr),*))? $(=> run($($input:expr),*))?
+            $module:ident::$name:ident $(= $operation:ident)? $(: filter($($own:expr),*))? $(=> run($($input:expr),*))?
             $(, $when:ident device)?;
         )+
     ) => {
-        $(pub mod $module;)+
+        $(commands!(@module $module $($operation)?);)+
 
         /// Every command with its arguments.
         #[derive(Debug, clap::Subcommand)]
@@ -116,10 +131,10 @@ macro_rules! commands {
 commands! {
     |session, parser, run_line|
     blur::Blur: filter(), later device;
-    gradient::Gradient: filter(), later device;
+    gradient::Gradient = GradientMagnitude: filter(), later device;
     histogram::Histogram => run(session), later device;
     label::Label: filter(session), later device;
-    median::Median: filter(), later device;
+    median::Median = Median: filter(), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph: filter(), later device;
     project::Project: filter(), later device;
@@ -127,7 +142,7 @@ commands! {
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
     threshold::Threshold: filter(), later device;
-    unsharp::Unsharp: filter(), later device;
+    unsharp::Unsharp = UnsharpMask: filter(), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     serve::Serve => run(session, run_line);

@@ -16,7 +16,6 @@ use crate::{
     kernels::{
         blur::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         filter::Filter,
-        median::Median,
     },
     util::error::{Error, Result, check_range},
 };
@@ -238,50 +237,5 @@ pub(super) fn uniform_filter<'py>(
     let cval = cval.number("cval").map_err(exception)?;
     blur(&call, Method::Box, (&mode, cval), |axes| {
         each(size.counts("size", axes, 1)?.map(|size| size as f64), taps)
-    })
-}
-
-/// Median, or another percentile, of the samples in a box.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
-/// radius : int or sequence of int, default 1
-///     Radius of the box in samples, 0 to 50, for all axes or for each axis.
-/// percentile : float, default 50.0
-///     0 is the smallest sample of the box, 100 the largest.
-/// channel_axis : int, optional
-///     The axis of channels, each of which is filtered by itself.
-/// out : ndarray, optional
-///     Array for the result, with its shape and type.
-/// device : Device, optional
-///     The device; by default that of `set_device`.
-///
-/// Returns
-/// -------
-/// ndarray
-///     Array of the shape and type of `image`. Beyond the border, the nearest sample counts.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.median(np.array([1, 9, 2, 2, 3], np.uint8))
-/// array([1, 2, 2, 2, 3], dtype=uint8)
-#[pyfunction]
-#[pyo3(signature = (image, radius=PerAxis::One(1), *, percentile=Real(Ok(50.0)), channel_axis=None, out=None, device=None))]
-#[pyo3(
-    text_signature = "(image, radius=1, *, percentile=50.0, channel_axis=None, out=None, device=None)"
-)]
-pub(super) fn median<'py>(
-    image: &Bound<'py, PyAny>,
-    radius: PerAxis<i64>,
-    percentile: Real,
-    channel_axis: Option<Int>,
-    out: Option<&Bound<'py, PyAny>>,
-    device: Option<&Bound<'py, Device>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Call { image, channel_axis, out, device }.run(|axes| {
-        Median::new(percentile.number("percentile")?, radius.counts("radius", axes, 0)?)
     })
 }

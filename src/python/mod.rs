@@ -13,9 +13,10 @@
 //! | `measures` | histograms and statistics |
 //! | `meshes` | surfaces |
 //! | `numbers` | sums and sorts |
+//! | `operations` | the functions of operations that the library declares |
 //! | `program` | the command line |
 //! | `recorder` | the placeholder of an image in a chain |
-//! | `shapes` | morphology, sizes, projections, edges and components |
+//! | `shapes` | morphology, sizes, projections and components |
 //! | `thresholds` | masks and classes |
 
 mod arguments;
@@ -28,6 +29,7 @@ mod filters;
 mod measures;
 mod meshes;
 mod numbers;
+mod operations;
 mod program;
 mod recorder;
 mod shapes;
@@ -41,14 +43,15 @@ mod _gpuproc {
         device::{Device, devices, set_device},
         error::DeviceError,
         files::{imread, imwrite},
-        filters::{gaussian, median, uniform_filter},
+        filters::{gaussian, uniform_filter},
         measures::{histogram, statistics},
         meshes::{label_meshes, marching_cubes, simplify},
         numbers::{argsort, cumsum, integral_image, sort},
+        operations::stubs,
         program::main,
         shapes::{
-            black_tophat, closing, dilation, erosion, gradient_magnitude, label,
-            morphological_gradient, opening, project, resize, unsharp_mask, white_tophat,
+            black_tophat, closing, dilation, erosion, label, morphological_gradient, opening,
+            project, resize, white_tophat,
         },
         thresholds::{apply_hysteresis_threshold, local_threshold, threshold, threshold_otsu},
     };
@@ -56,4 +59,9 @@ mod _gpuproc {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        super::operations::add(module)
+    }
 }

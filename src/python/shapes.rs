@@ -1,26 +1,22 @@
-//! Morphology, sizes, projections, edges and components of arrays.
+//! Morphology, sizes, projections and components of arrays.
 
 use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
-    arguments::{Int, PerAxis, Real},
+    arguments::{Int, PerAxis},
     array::{as_array, axis_index, bool_as_u8, stored},
     device::Device,
-    error::exception,
     filters::Call,
 };
 use crate::{
     kernels::{
-        blur::MAX_SIGMA,
-        gradient::Gradient,
         label::Label,
         morph::{ElementShape, Morph, Operation},
         project::{Method, Projection},
         resize::{Interpolation, Resize, Size},
-        unsharp::Unsharp,
     },
-    util::error::{Error, Result, check_range},
+    util::error::{Error, Result},
 };
 
 fn element(shape: &str) -> Result<ElementShape> {
@@ -238,105 +234,6 @@ pub(super) fn project<'py>(
     let flat = Call { image, channel_axis, out: None, device }
         .run(|axes| Ok(Projection { method, axis: axes - 1 - own }))?;
     stored(flat.call_method1("squeeze", (axis,))?, out)
-}
-
-/// Magnitude of the gradient: edges are bright.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
-/// sigma : float or sequence of float, optional
-///     Standard deviation of the Gaussian whose derivatives are taken; by default those of Sobel's filter.
-/// channel_axis : int, optional
-///     The axis of channels.
-/// out : ndarray, optional
-///     Array for the result, with its shape and type.
-/// device : Device, optional
-///     The device; by default that of `set_device`.
-///
-/// Returns
-/// -------
-/// ndarray
-///     float32, or float64 for 32-bit integers and float64.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.gradient_magnitude(np.array([[0, 0, 2, 2]] * 3, np.uint8))[1]
-/// array([0., 8., 8., 0.], dtype=float32)
-#[pyfunction]
-#[pyo3(signature = (image, sigma=None, *, channel_axis=None, out=None, device=None))]
-pub(super) fn gradient_magnitude<'py>(
-    image: &Bound<'py, PyAny>,
-    sigma: Option<PerAxis<f64>>,
-    channel_axis: Option<Int>,
-    out: Option<&Bound<'py, PyAny>>,
-    device: Option<&Bound<'py, Device>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Call { image, channel_axis, out, device }.run(|axes| {
-        let sigma = sigma.map(|sigma| sigmas(&sigma, axes)).transpose()?;
-        Ok(Gradient { axes: axes.max(2), sigma, is_float: true })
-    })
-}
-
-/// The standard deviations along x, y and z.
-fn sigmas(sigma: &PerAxis<f64>, axes: usize) -> Result<[f64; 3]> {
-    let sigmas = sigma.expand("sigma", axes, 0.0)?;
-    sigmas.iter().try_for_each(|&sigma| check_range("sigma", sigma, 0.0..=MAX_SIGMA))?;
-    Ok(sigmas)
-}
-
-/// Sharpens by adding the difference from a Gaussian blur.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
-/// sigma : float or sequence of float, default 1.0
-///     Standard deviation of the blur.
-/// amount : float, default 1.0
-///     Factor for the difference.
-/// threshold : float, default 0.0
-///     Samples whose difference is not larger than this stay the same.
-/// channel_axis : int, optional
-///     The axis of channels.
-/// out : ndarray, optional
-///     Array for the result, with its shape and type.
-/// device : Device, optional
-///     The device; by default that of `set_device`.
-///
-/// Returns
-/// -------
-/// ndarray
-///     Array of the shape and type of `image`. Integers are rounded and clamped to their range.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)
-/// array([40, 36, 84, 80], dtype=uint8)
-#[pyfunction]
-#[pyo3(signature = (image, sigma=PerAxis::One(1.0), amount=Real(Ok(1.0)), *, threshold=Real(Ok(0.0)), channel_axis=None, out=None, device=None))]
-#[pyo3(
-    text_signature = "(image, sigma=1.0, amount=1.0, *, threshold=0.0, channel_axis=None, out=None, device=None)"
-)]
-pub(super) fn unsharp_mask<'py>(
-    image: &Bound<'py, PyAny>,
-    sigma: PerAxis<f64>,
-    amount: Real,
-    threshold: Real,
-    channel_axis: Option<Int>,
-    out: Option<&Bound<'py, PyAny>>,
-    device: Option<&Bound<'py, Device>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let amount = amount.number("amount").map_err(exception)?;
-    let threshold = threshold.number("threshold").map_err(exception)?;
-    if !amount.is_finite() || threshold.is_nan() || threshold < 0.0 {
-        return Err(PyValueError::new_err("expected a finite amount and a threshold of 0 or more"));
-    }
-    Call { image, channel_axis, out, device }
-        .run(|axes| Ok(Unsharp { sigma: sigmas(&sigma, axes)?, amount, threshold }))
 }
 
 /// Numbers connected components.

@@ -246,7 +246,7 @@ def test_zeros_of_both_signs_are_equal_arguments():
     image = rng.random((9, 8), np.float32) - np.float32(0.5)
     for call in [
         lambda zero: gp.gaussian(image, zero), lambda zero: gp.gaussian(image, 1.0, truncate=zero),
-        lambda zero: gp.gradient_magnitude(image, zero), lambda zero: gp.unsharp_mask(image, zero),
+        lambda zero: gp.gradient_magnitude(image, (zero, 1)), lambda zero: gp.unsharp_mask(image, zero),
         lambda zero: gp.unsharp_mask(image, threshold=zero), lambda zero: gp.median(image, percentile=zero),
         lambda zero: gp.threshold(image, zero), lambda zero: gp.local_threshold(image, offset=zero),
         lambda zero: gp.apply_hysteresis_threshold(image, zero, 0.1), lambda zero: gp.marching_cubes(image[None], zero)[0],

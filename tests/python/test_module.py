@@ -2,8 +2,10 @@
 
 import concurrent.futures
 import doctest
+import inspect
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import time
@@ -27,7 +29,7 @@ def test_examples_of_the_documentation():
             continue
         assert value.__doc__ and ">>>" in value.__doc__, name
         if not isinstance(value, type):
-            assert "device" not in value.__text_signature__.split(",")[0] or name == "set_device"
+            assert "device" not in str(inspect.signature(value)).split(",")[0] or name == "set_device"
         runner.run(parser.get_doctest(value.__doc__, {}, name, None, None))
     gp.set_device(os.environ.get("GPUPROC_DEVICE", "auto"))
     assert runner.failures == 0
@@ -41,9 +43,49 @@ def test_every_function_has_a_type():
     functions = [node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef)]
     for function in functions:
         arguments = [a.arg for a in function.args.args + function.args.kwonlyargs]
-        signature = getattr(gp, function.name).__text_signature__
-        found = [part.split("=")[0].strip(" ()") for part in signature.split(",")]
-        assert [name for name in found if name and not name.startswith("*")] [: len(arguments)] == arguments, function.name
+        found = inspect.signature(getattr(gp, function.name)).parameters.values()
+        found = [argument.name for argument in found if argument.kind != argument.VAR_POSITIONAL]
+        assert found[: len(arguments)] == arguments, function.name
+
+
+def test_stubs_of_declared_operations_are_up_to_date():
+    stub = pathlib.Path(gp.__file__).with_suffix(".pyi").read_text()
+    expected = gp._gpuproc._stubs().split("def ")[1:]
+    assert len(expected) >= 3
+    for function in expected:
+        assert f"\ndef {function}" in stub, f"write this into __init__.pyi:\n\ndef {function}"
+
+
+def test_declared_operations_are_plain_functions():
+    image = np.array([[1, 9, 2, 2, 3]], np.uint8)
+    assert str(inspect.signature(gp.median)) == "(image, radius=1, *, percentile=50.0, channel_axis=None, out=None, device=None)"
+    assert gp.median.__module__ == "gpuproc" and pickle.loads(pickle.dumps(gp.median)) is gp.median
+    lines = gp.median.__doc__.splitlines()
+    assert lines[0] == "Replace each sample by the median or a percentile around it."
+    at = lines.index("radius : int or sequence of int, default 1")
+    assert lines[at + 1] == "    Radius of the box of neighbours in pixels, 0 to 50, for all axes or for each axis."
+    assert "with `sigma`, derivatives" in gp.gradient_magnitude.__doc__ and "float :" not in gp.gradient_magnitude.__doc__
+    # The radius of each axis is in the order of the array.
+    assert gp.median(image, (0, 1)).tolist() == [[1, 2, 2, 2, 3]]
+    assert gp.median(image, (1, 0)).tolist() == image.tolist()
+    assert gp.median(image, percentile=100).tolist() == [[9, 9, 9, 3, 3]]
+    for error, message, call in [
+        (ValueError, "radius is 51, expected 0 to 50", lambda: gp.median(image, 51)),
+        (ValueError, "radius is -1, expected 0 to 50", lambda: gp.median(image, -1)),
+        (ValueError, "radius has 3 values, but the input has 2 axes: give 1 value or 2", lambda: gp.median(image, (1, 1, 1))),
+        (ValueError, "radius has 0 values, but the input has 2 axes", lambda: gp.median(image, ())),
+        (ValueError, "sigma: expected a value above 0 along at least one axis", lambda: gp.gradient_magnitude(image, 0)),
+        (ValueError, "amount is 101, expected 0 to 100", lambda: gp.unsharp_mask(image, 1, 101)),
+        (ValueError, "threshold is -1, expected 0 or more", lambda: gp.unsharp_mask(image, threshold=-1)),
+        (TypeError, "radius: expected an int or a sequence of them", lambda: gp.median(image, 1.5)),
+        (TypeError, "percentile: expected a number", lambda: gp.median(image, percentile="x")),
+        (TypeError, "channel_axis: expected an int", lambda: gp.median(image, channel_axis="x")),
+        (TypeError, "missing 1 required positional argument: 'image'", lambda: gp.median()),
+        (TypeError, "unexpected keyword argument 'float'", lambda: gp.gradient_magnitude(image, float=True)),
+    ]:
+        with pytest.raises(error) as caught:
+            call()
+        assert message in str(caught.value)
 
 
 def test_types_are_consistent(tmp_path):

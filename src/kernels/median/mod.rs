@@ -24,7 +24,7 @@ use crate::{
     device::{Device, Kernel},
     for_samples,
     gpu::Context,
-    util::error::{Error, Result, check_range},
+    util::error::{Error, Result},
 };
 
 /// A percentile of the samples in a box around each sample. Outside of the image or volume, the nearest sample counts.
@@ -36,18 +36,9 @@ pub struct Median {
 }
 
 impl Median {
-    /// Maximum radius of the box.
-    pub const MAX_RADIUS: usize = 50;
-
     /// The percentile `percentile`, 0 to 100, of boxes of this radius along x, y and z. For images, that along z is 0.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when a number is out of range.
-    pub fn new(percentile: f64, radius: [usize; 3]) -> Result<Self> {
-        check_range("the percentile", percentile, 0.0..=100.0)?;
-        let max = Self::MAX_RADIUS as f64;
-        radius.iter().try_for_each(|&own| check_range("the radius", own as f64, 0.0..=max))?;
-        Ok(Self { percentile, window: Window::new(radius, percentile) })
+    pub fn new(percentile: f64, radius: [usize; 3]) -> Self {
+        Self { percentile, window: Window::new(radius, percentile) }
     }
 
     /// Checks the number of samples. Returns whether there are any.

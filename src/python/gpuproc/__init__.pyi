@@ -130,9 +130,8 @@ def gradient_magnitude(
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def unsharp_mask(
-    image: ArrayLike, sigma: float | Sequence[float] = 1.0, amount: float = 1.0, *,
-    threshold: float = 0.0, channel_axis: int | None = None, out: Array | None = None,
-    device: Device | None = None,
+    image: ArrayLike, sigma: float | Sequence[float] = 1.0, amount: float = 1.0, *, threshold: float = 0.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def label(
     image: ArrayLike, connectivity: int | None = None, *, equal: bool = True, min_size: int = 0,

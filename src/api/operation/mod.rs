@@ -1,0 +1,173 @@
+//! Operations that are declared once.
+//!
+//! `operation!` declares the parameters of an operation: it makes a struct with a builder for the library, and a table. The
+//! command line and the Python module read the table: flags, help, functions with their documentation, ranges and messages
+//! follow from it.
+
+mod value;
+
+use std::ops::RangeInclusive;
+
+pub use value::{Given, Kind, PerAxis, Value, WrongParameter};
+
+use crate::{
+    kernels::filter::Filter,
+    util::error::{Result, check_range},
+};
+
+/// A parameter of the operation `T`.
+#[derive(Debug)]
+pub struct Parameter<T> {
+    /// Its name in Rust and Python.
+    pub name: &'static str,
+    /// Its flag as in help: `-r, --radius <R[,R..]>`.
+    pub flag: &'static str,
+    /// Its documentation. A name between backticks is another parameter.
+    pub text: &'static str,
+    /// What front ends have to read.
+    pub kind: Kind,
+    /// The range of its numbers.
+    pub range: Option<RangeInclusive<f64>>,
+    /// Its default as it is written in Rust. Without one, the parameter is optional, or a switch that is off.
+    pub default: Option<&'static str>,
+    /// Whether only the command line has it.
+    pub is_flag_only: bool,
+    /// Returns its value.
+    pub get: fn(&T) -> Given,
+    /// Sets its value, unless that is of another kind.
+    pub set: fn(&mut T, Given),
+}
+
+impl<T> Parameter<T> {
+    /// Whether all numbers are within the range.
+    pub fn is_in_range(&self, given: Given) -> bool {
+        self.check(given, 3).is_ok()
+    }
+
+    fn check(&self, given: Given, axes: usize) -> Result<()> {
+        let (Some(range), Given::Numbers(numbers)) = (&self.range, given) else { return Ok(()) };
+        numbers.values(axes).iter().try_for_each(|&number| check_range(self.name, number, range.clone()))
+    }
+}
+
+/// The function of an operation in Python.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: &'static str,
+    /// The first parameters, which may be given without their names.
+    pub positional: &'static [&'static str],
+    /// What it returns.
+    pub returns: &'static str,
+    /// A session in Python.
+    pub example: &'static str,
+}
+
+/// The table of an operation. `operation!` makes it.
+pub trait Declared: Clone + Default + Send + Sync + 'static {
+    /// What the operation does.
+    const TEXT: &'static str;
+    /// The parameters in the order of help.
+    const PARAMETERS: &'static [Parameter<Self>];
+    /// The function in Python.
+    const FUNCTION: Function;
+    /// Command lines.
+    const EXAMPLES: &'static [&'static str];
+}
+
+/// An operation from samples to samples.
+pub trait Operation: Declared {
+    /// The filter that computes it.
+    type Kernel: Filter + 'static;
+
+    /// The filter for an input of `axes` axes. All numbers are in their ranges.
+    ///
+    /// # Errors
+    /// When parameters contradict each other or the number of axes.
+    fn filter(&self, axes: usize) -> Result<Self::Kernel>;
+
+    /// The filter for an input of `axes` axes.
+    ///
+    /// # Errors
+    /// When a parameter is wrong. The error says which.
+    fn kernel(&self, axes: usize) -> Result<Self::Kernel> {
+        Self::PARAMETERS.iter().try_for_each(|own| own.check((own.get)(self), axes))?;
+        self.filter(axes)
+    }
+}
+
+/// Declares an operation: its documentation, the parameters, the function in Python, and examples of command lines. `library`
+/// fixes the value of a parameter that only the command line has.
+macro_rules! operation {
+    (
+        $(#[doc = $text:literal])+
+        $type:ident {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident: $value:ty $(= $default:literal)?
+                    $(, within $range:expr)?, flag $flag:literal $(, library $fixed:literal)?;
+            )+
+        }
+        python $function:ident($($positional:ident),*) -> $returns:literal, $example:literal;
+        examples $($line:literal)+;
+    ) => {
+        $(#[doc = $text])+
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $type { $($field: $value,)+ }
+
+        impl Default for $type {
+            fn default() -> Self {
+                Self { $($field: operation!(@default $value $(, $default)? $(, $fixed)?),)+ }
+            }
+        }
+
+        impl $type {
+            $(operation! { @setter $field: $value, [$($help)+] $($default)? $(, $fixed)? })+
+        }
+
+        impl $crate::api::operation::Declared for $type {
+            const TEXT: &'static str = concat!($($text, "\n"),+);
+            const PARAMETERS: &'static [$crate::api::operation::Parameter<Self>] = &[$(
+                $crate::api::operation::Parameter {
+                    name: stringify!($field),
+                    flag: $flag,
+                    text: concat!($($help, "\n"),+),
+                    kind: <$value as $crate::api::operation::Value>::KIND,
+                    range: operation!(@option $($range)?),
+                    default: operation!(@option $(stringify!($default))?),
+                    is_flag_only: operation!(@is_given $($fixed)?),
+                    get: |own| $crate::api::operation::Value::given(own.$field),
+                    set: |own, given| {
+                        if let Some(value) = $crate::api::operation::Value::from_given(given) {
+                            own.$field = value;
+                        }
+                    },
+                },
+            )+];
+            const FUNCTION: $crate::api::operation::Function = $crate::api::operation::Function {
+                name: stringify!($function),
+                positional: &[$(stringify!($positional)),*],
+                returns: $returns,
+                example: $example,
+            };
+            const EXAMPLES: &'static [&'static str] = &[$($line),+];
+        }
+    };
+    (@default $value:ty) => { <$value>::default() };
+    (@default $value:ty, $default:literal) => { <$value>::from($default) };
+    (@is_given) => { false };
+    (@is_given $value:literal) => { true };
+    (@option) => { None };
+    (@option $value:expr) => { Some($value) };
+    (@setter $field:ident: $value:ty, [$($help:literal)+], $fixed:literal) => {};
+    (@setter $field:ident: $value:ty, [$($help:literal)+] $($default:literal)?) => {
+        $(#[doc = $help])+
+        $(#[doc = concat!("\n\nThe default is ", stringify!($default), ".")])?
+        #[must_use]
+        pub fn $field(self, $field: impl Into<$value>) -> Self {
+            Self { $field: $field.into(), ..self }
+        }
+    };
+}
+
+pub(super) use operation;

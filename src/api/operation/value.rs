@@ -1,0 +1,210 @@
+//! Values of parameters: their types, and the form in which front ends read them.
+
+use std::array;
+
+use crate::util::error::{Error, Result};
+
+/// One value for all axes, or one for each of x, y and z. For images, z is ignored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerAxis<T> {
+    values: [T; 3],
+    /// Number of axes that an input must have.
+    axes: Option<usize>,
+}
+
+impl<T: Copy> From<T> for PerAxis<T> {
+    fn from(value: T) -> Self {
+        Self { values: [value; 3], axes: None }
+    }
+}
+
+impl<T> From<[T; 3]> for PerAxis<T> {
+    fn from(values: [T; 3]) -> Self {
+        Self { values, axes: None }
+    }
+}
+
+impl<T: Copy + Default> PerAxis<T> {
+    /// One value for each axis of the input, that along x first.
+    pub(crate) fn each(values: &[T]) -> Self {
+        let value = |axis| values.get(axis).copied().unwrap_or_default();
+        Self { values: array::from_fn(value), axes: Some(values.len()) }
+    }
+
+    /// The values for an input of `axes` axes, and 0 for the other axes.
+    ///
+    /// # Errors
+    /// Names `parameter` when the input has another number of axes.
+    pub(crate) fn along(&self, parameter: &'static str, axes: usize) -> Result<[T; 3]> {
+        match self.axes {
+            Some(count) if count != axes => {
+                let text = format!(
+                    " has {count} values, but the input has {axes} axes: give 1 value or {axes}"
+                );
+                Err(WrongParameter::error(parameter, text))
+            }
+            _ => Ok(Self::each(&self.values[..axes]).values),
+        }
+    }
+}
+
+impl<T: Copy> PerAxis<T> {
+    /// The values along the first `axes` axes.
+    pub(crate) fn values(&self, axes: usize) -> &[T] {
+        &self.values[..axes.min(self.axes.unwrap_or(3)).min(3)]
+    }
+
+    fn map<U>(self, convert: impl Fn(T) -> U) -> PerAxis<U> {
+        PerAxis { values: self.values.map(convert), axes: self.axes }
+    }
+}
+
+/// An error about the parameter `name`. The command line replaces its name by its flag.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{name}{text}")]
+pub struct WrongParameter {
+    /// Name of the parameter.
+    pub name: &'static str,
+    /// What is wrong, from the character behind the name.
+    pub text: String,
+}
+
+impl WrongParameter {
+    /// An error about the parameter `name`.
+    pub fn error(name: &'static str, text: String) -> Error {
+        let wrong = Self { name, text };
+        Error::usage(&wrong).caused_by(wrong)
+    }
+}
+
+/// A value as a front end reads it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Given {
+    /// The user has given no value.
+    Nothing,
+    /// Whether a switch is on.
+    Switch(bool),
+    /// A number, or one for each axis.
+    Numbers(PerAxis<f64>),
+}
+
+/// What front ends have to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A flag without a value.
+    Switch,
+    /// A number, or several.
+    Number {
+        /// Whether it is an integer.
+        is_whole: bool,
+        /// Whether there may be one for each axis.
+        is_per_axis: bool,
+        /// Whether there may be none.
+        is_optional: bool,
+    },
+}
+
+/// The type of a parameter.
+pub trait Value: Copy {
+    /// What front ends have to read.
+    const KIND: Kind;
+
+    /// The value of this type; `None` if it is of another kind.
+    fn from_given(given: Given) -> Option<Self>;
+
+    /// The value in the form in which front ends read it.
+    fn given(self) -> Given;
+}
+
+/// The type of a number.
+pub trait Number: Copy + Default {
+    /// Whether it is an integer.
+    const IS_WHOLE: bool;
+
+    /// The number of this type that is nearest to `number`.
+    fn from_f64(number: f64) -> Self;
+
+    /// The number, rounded to 53 bits.
+    fn to_f64(self) -> f64;
+}
+
+impl Number for f64 {
+    const IS_WHOLE: bool = false;
+
+    fn from_f64(number: f64) -> Self {
+        number
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+impl Number for usize {
+    const IS_WHOLE: bool = true;
+
+    fn from_f64(number: f64) -> Self {
+        number as Self
+    }
+
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+}
+
+impl<N: Number> Value for N {
+    const KIND: Kind =
+        Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: false, is_optional: false };
+
+    fn from_given(given: Given) -> Option<Self> {
+        PerAxis::<N>::from_given(given).map(|number| number.values[0])
+    }
+
+    fn given(self) -> Given {
+        PerAxis::from(self).given()
+    }
+}
+
+impl<N: Number> Value for PerAxis<N> {
+    const KIND: Kind =
+        Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: true, is_optional: false };
+
+    fn from_given(given: Given) -> Option<Self> {
+        let Given::Numbers(numbers) = given else { return None };
+        Some(numbers.map(N::from_f64))
+    }
+
+    fn given(self) -> Given {
+        Given::Numbers(self.map(N::to_f64))
+    }
+}
+
+impl Value for bool {
+    const KIND: Kind = Kind::Switch;
+
+    fn from_given(given: Given) -> Option<Self> {
+        let Given::Switch(is_on) = given else { return None };
+        Some(is_on)
+    }
+
+    fn given(self) -> Given {
+        Given::Switch(self)
+    }
+}
+
+impl<V: Value> Value for Option<V> {
+    const KIND: Kind = match V::KIND {
+        Kind::Number { is_whole, is_per_axis, .. } => {
+            Kind::Number { is_whole, is_per_axis, is_optional: true }
+        }
+        Kind::Switch => Kind::Switch,
+    };
+
+    fn from_given(given: Given) -> Option<Self> {
+        if given == Given::Nothing { Some(None) } else { V::from_given(given).map(Some) }
+    }
+
+    fn given(self) -> Given {
+        self.map_or(Given::Nothing, V::given)
+    }
+}
