@@ -4,6 +4,7 @@ use super::{
     device::{Device, Progress},
     filter::{filter, filtered},
     image::Image,
+    operation::{Operation, PerAxis, WrongParameter, choices, operation},
     raster::{Raster, sealed::Stored},
     sample::Sample,
 };
@@ -12,49 +13,108 @@ use crate::{
     kernels::{
         histogram::{LookupTable, Pixels, luminance_histogram},
         label,
-        morph::{self, ElementShape, Operation},
+        morph::{self, ElementShape},
         project::{self, Method},
         resize::{self, Interpolation, Size},
     },
     util::error::{Error, Result},
 };
 
-/// Greyscale morphology with a structuring element. Each channel is processed by itself; samples outside do not count.
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, Morph, MorphOperation};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(5, 1, Channels::Gray, vec![0u8, 0, 9, 0, 0])?;
-/// let wide = Morph::new(MorphOperation::Dilate, [1, 0, 0]).run(&Device::best(), &image)?;
-/// assert_eq!(wide.samples(), [0, 9, 9, 9, 0]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Morph {
-    operation: Operation,
-    element: ElementShape,
-    radius: [usize; 3],
+choices! {
+    morph::Operation {
+        Erode: "erode", "The smallest of the neighbours";
+        Dilate: "dilate", "The largest of the neighbours";
+        Open: "open", "Erode, then dilate: removes small bright spots";
+        Close: "close", "Dilate, then erode: removes small dark spots";
+        Gradient: "gradient", "Dilation minus erosion: outlines";
+        TopHat: "tophat|white-tophat", "Input minus opening: small bright spots";
+        BlackHat: "blackhat|black-tophat", "Closing minus input: small dark spots";
+    }
+}
+
+choices! {
+    ElementShape {
+        Box: "box|square|cube", "All neighbours within the radius along each axis";
+        Cross: "cross", "The neighbours along the axes";
+        Ball: "ball|disk", "The neighbours within the radius: a disk in images";
+    }
+}
+
+operation! {
+    /// Erode, dilate, open or close images and volumes.
+    ///
+    /// Each sample becomes the smallest (erode) or largest (dilate) of the samples under a structuring element around it;
+    /// other operations combine the two. Type and channels are kept, and each channel is computed by itself. Volumes are
+    /// computed in three dimensions. Samples outside do not count. The result is the same on every device.
+    Morph {
+        /// Operation on the samples under the element
+        op: morph::Operation, flag "--op <OP>";
+        /// Radius of the element in pixels, 0 to 10000 (box) or 0 to 100 (cross, ball)
+        radius: PerAxis<usize> = 1, within 0.0..=10000.0, flag "-r, --radius <R[,R..]>";
+        /// Shape of the structuring element
+        element: ElementShape = "box", flag "-e, --element <SHAPE>", python shape;
+    }
+    returns "Array of the shape and type of `image`. Samples outside do not count, as in SciPy's mode \"reflect\".";
+    python erosion(radius) with op "erode": "Smallest sample under a structuring element.",
+        ">>> gp.erosion(np.array([0, 9, 9, 9, 9], np.uint8))\narray([0, 0, 9, 9, 9], dtype=uint8)";
+    python dilation(radius) with op "dilate": "Largest sample under a structuring element.",
+        ">>> gp.dilation(np.array([0, 0, 9, 0, 0], np.uint8))\narray([0, 9, 9, 9, 0], dtype=uint8)";
+    python opening(radius) with op "open": "Erosion, then dilation: removes small bright spots.",
+        ">>> gp.opening(np.array([0, 9, 0, 0, 0], np.uint8))\narray([0, 0, 0, 0, 0], dtype=uint8)";
+    python closing(radius) with op "close": "Dilation, then erosion: removes small dark spots.",
+        ">>> gp.closing(np.array([9, 9, 0, 9, 9], np.uint8))\narray([9, 9, 9, 9, 9], dtype=uint8)";
+    python morphological_gradient(radius) with op "gradient": "Dilation minus erosion: outlines.",
+        ">>> gp.morphological_gradient(np.array([0, 0, 0, 9, 9], np.uint8))\narray([0, 0, 9, 9, 0], dtype=uint8)";
+    python white_tophat(radius) with op "tophat": "Image minus its opening: small bright spots.",
+        ">>> gp.white_tophat(np.array([1, 9, 1, 1, 1], np.uint8))\narray([0, 8, 0, 0, 0], dtype=uint8)";
+    python black_tophat(radius) with op "blackhat": "Closing minus the image: small dark spots.",
+        ">>> gp.black_tophat(np.array([9, 9, 1, 9, 9], np.uint8))\narray([0, 0, 8, 0, 0], dtype=uint8)";
+    examples
+        "gpuproc morph photo.png thin.png --op erode"
+        "gpuproc morph mask.png clean.png --op open --radius 3 --element ball"
+        "gpuproc morph page.png ink.png --op blackhat --radius 15"
+        "gpuproc morph head.nii.gz closed.nii.gz --op close --radius 2,2,1";
 }
 
 impl Morph {
-    /// An operation with a box that extends `radius` samples to both sides along x, y and z: at most 10,000 for a box
-    /// and 100 for other elements. For images, z is ignored.
-    pub fn new(operation: Operation, radius: [usize; 3]) -> Self {
-        Self { operation, element: ElementShape::Box, radius }
+    /// An operation with a box that extends `radius` samples to both sides.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, Image, Morph, MorphOperation};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let image = Image::new(5, 1, Channels::Gray, vec![0u8, 0, 9, 0, 0])?;
+    /// let wide = Morph::new(MorphOperation::Dilate, [1, 0, 0]).run(&Device::best(), &image)?;
+    /// assert_eq!(wide.samples(), [0, 9, 9, 9, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(operation: morph::Operation, radius: impl Into<PerAxis<usize>>) -> Self {
+        Self::default().op(operation).radius(radius)
     }
+}
 
-    /// Sets the shape of the structuring element. A ball has one radius for all axes.
-    #[must_use]
-    pub fn element(self, element: ElementShape) -> Self {
-        Self { element, ..self }
-    }
+impl Operation for Morph {
+    type Kernel = morph::Morph;
 
-    fn kernel(&self, axes: usize) -> Result<morph::Morph> {
-        let mut radius = self.radius;
-        radius[axes..].fill(0);
-        morph::Morph::new(self.operation, self.element, radius)
+    fn filter(&self, axes: usize) -> Result<morph::Morph> {
+        /// Maximum radius of a cross and a ball.
+        const MAX_RADIUS: usize = 100;
+        let radius = self.radius.along("radius", axes)?;
+        let wrong = |text| Err(WrongParameter::error("radius", text));
+        if self.element != ElementShape::Box
+            && let Some(radius) = radius.iter().find(|&&radius| radius > MAX_RADIUS)
+        {
+            return wrong(format!(" is {radius}, expected 0 to {MAX_RADIUS}"));
+        }
+        // On one axis, all shapes are lines.
+        let is_line = self.element == ElementShape::Ball && axes == 1;
+        let element = if is_line { ElementShape::Box } else { self.element };
+        let [x, y, z] = radius;
+        if element == ElementShape::Ball && (y != x || z != 0 && z != x) {
+            return wrong(": a ball has one radius for all axes".into());
+        }
+        Ok(morph::Morph::new(self.op, element, radius))
     }
 }
 

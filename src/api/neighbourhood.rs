@@ -21,7 +21,8 @@ operation! {
         /// Percentile to take, 0 (the smallest) to 100 (the largest)
         percentile: f64 = 50.0, within 0.0..=100.0, flag "-p, --percentile <P>";
     }
-    python median(radius) -> "Array of the shape and type of `image`.",
+    returns "Array of the shape and type of `image`.";
+    python median(radius),
         ">>> gp.median(np.array([1, 9, 2, 2, 3], np.uint8))\narray([1, 2, 2, 2, 3], dtype=uint8)";
     examples
         "gpuproc median photo.png clean.png"
@@ -72,7 +73,8 @@ operation! {
         /// Write floats that are neither rounded nor clamped to the type of the samples
         float: bool, flag "--float", library true;
     }
-    python gradient_magnitude(sigma) -> "float32, or float64 for 32-bit integers and float64.",
+    returns "float32, or float64 for 32-bit integers and float64.";
+    python gradient_magnitude(sigma),
         ">>> gp.gradient_magnitude(np.array([[0, 0, 2, 2]] * 3, np.uint8))[1]\narray([0., 8., 8., 0.], dtype=float32)";
     examples
         "gpuproc gradient photo.png edges.png"
@@ -135,8 +137,8 @@ operation! {
         /// A few units keep noise from being sharpened.
         threshold: f64 = 0.0, within 0.0..=f64::MAX, flag "-T, --threshold <T>";
     }
-    python unsharp_mask(sigma, amount)
-        -> "Array of the shape and type of `image`. Integers are rounded and clamped to their range.",
+    returns "Array of the shape and type of `image`. Integers are rounded and clamped to their range.";
+    python unsharp_mask(sigma, amount),
         ">>> gp.unsharp_mask(np.array([40, 40, 80, 80], np.uint8), 0.5)\narray([40, 36, 84, 80], dtype=uint8)";
     examples
         "gpuproc unsharp photo.jpg sharp.jpg"

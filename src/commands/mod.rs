@@ -136,7 +136,7 @@ commands! {
     label::Label: filter(session), later device;
     median::Median = Median: filter(), later device;
     mesh::Mesh => run(session), later device;
-    morph::Morph: filter(), later device;
+    morph::Morph = Morph: filter(), later device;
     project::Project: filter(), later device;
     resize::Resize: filter(), later device;
     scan::Scan => run(session), later device;

@@ -105,7 +105,7 @@ impl Argument for String {
 }
 
 /// Reads a value of the type `T`, if it is one.
-fn given<T: Argument>(value: &Bound<'_, PyAny>) -> PyResult<Result<T, WrongType>> {
+pub(super) fn given<T: Argument>(value: &Bound<'_, PyAny>) -> PyResult<Result<T, WrongType>> {
     match T::read(value) {
         Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => {
             Ok(Err(WrongType { expected: T::NOUN, is_sequence: false }))

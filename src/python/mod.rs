@@ -16,7 +16,7 @@
 //! | `operations` | the functions of operations that the library declares |
 //! | `program` | the command line |
 //! | `recorder` | the placeholder of an image in a chain |
-//! | `shapes` | morphology, sizes, projections and components |
+//! | `shapes` | sizes, projections and components |
 //! | `thresholds` | masks and classes |
 
 mod arguments;
@@ -49,10 +49,7 @@ mod _gpuproc {
         numbers::{argsort, cumsum, integral_image, sort},
         operations::stubs,
         program::main,
-        shapes::{
-            black_tophat, closing, dilation, erosion, label, morphological_gradient, opening,
-            project, resize, white_tophat,
-        },
+        shapes::{label, project, resize},
         thresholds::{apply_hysteresis_threshold, local_threshold, threshold, threshold_otsu},
     };
 

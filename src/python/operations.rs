@@ -14,17 +14,17 @@ use pyo3::{
 };
 
 use super::{
-    arguments::{self, Int, Real},
+    arguments::{self, Int, Real, given},
     device::Device,
     error::exception,
     filters::Call,
 };
 use crate::{
     api::{
-        GradientMagnitude, Median, UnsharpMask,
-        operation::{Given, Kind, Operation, Parameter, PerAxis},
+        GradientMagnitude, Median, Morph, UnsharpMask,
+        operation::{Choice, Function, Given, Kind, Operation, Parameter, PerAxis},
     },
-    util::error::Result,
+    util::error::{Error, Result},
 };
 
 /// The arguments of every function, with their types in documentation and in stubs.
@@ -35,19 +35,21 @@ const SHARED: [[&str; 4]; 3] = [
 ];
 
 /// The functions of all operations.
-fn functions() -> [Declaration; 3] {
+fn functions() -> Vec<Declaration> {
     [
-        Declaration::of::<GradientMagnitude>(),
-        Declaration::of::<Median>(),
-        Declaration::of::<UnsharpMask>(),
+        declarations::<GradientMagnitude>(),
+        declarations::<Median>(),
+        declarations::<Morph>(),
+        declarations::<UnsharpMask>(),
     ]
+    .concat()
 }
 
 /// Adds the functions to `module`.
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions()
         .into_iter()
-        .try_for_each(|function| module.add(function.name, function.compile(module.py())?))
+        .try_for_each(|function| module.add(function.function.name, function.compile(module.py())?))
 }
 
 /// The lines of the stub file.
@@ -58,15 +60,16 @@ pub(super) fn stubs() -> String {
 }
 
 /// A function as source and texts.
+#[derive(Clone)]
 struct Declaration {
-    name: &'static str,
+    function: &'static Function,
     arguments: Vec<Argument>,
-    positional: usize,
     text: String,
-    run: fn(&Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
+    run: fn(&Function, &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
 }
 
 /// An argument with its default, and its types in documentation and in stubs.
+#[derive(Clone)]
 struct Argument {
     name: &'static str,
     default: String,
@@ -74,58 +77,70 @@ struct Argument {
     stub_type: String,
 }
 
-/// The parameters that Python has.
-fn parameters<T: Operation>() -> impl Iterator<Item = &'static Parameter<T>> {
-    T::PARAMETERS.iter().filter(|own| !own.is_flag_only)
+/// The parameters of a function.
+fn parameters<T: Operation>(function: &Function) -> impl Iterator<Item = &'static Parameter<T>> {
+    let fixed = function.fixed.map(|fixed| fixed.parameter);
+    T::PARAMETERS.iter().filter(move |own| !own.is_flag_only && Some(own.name) != fixed)
+}
+
+/// The name of a parameter in Python.
+fn python_name<T>(own: &Parameter<T>) -> &'static str {
+    own.python.unwrap_or(own.name)
 }
 
 impl Argument {
     fn of<T>(own: &Parameter<T>) -> Self {
-        let (kind, is_per_axis, is_optional) = match own.kind {
-            Kind::Switch => ("bool", false, false),
-            Kind::Number { is_whole, is_per_axis, is_optional } => {
-                (if is_whole { "int" } else { "float" }, is_per_axis, is_optional)
+        let (mut doc_type, mut stub_type) = match own.kind {
+            Kind::Switch => ("bool".to_owned(), "bool".to_owned()),
+            Kind::Choice(choices) => {
+                let names: Vec<_> = choices.iter().map(|own| format!("{:?}", own.name())).collect();
+                let names = names.join(", ");
+                (format!("{{{names}}}"), format!("Literal[{names}]"))
+            }
+            Kind::Number { is_whole, is_per_axis } => {
+                let number = if is_whole { "int" } else { "float" };
+                if is_per_axis {
+                    let doc_type = format!("{number} or sequence of {number}");
+                    (doc_type, format!("{number} | Sequence[{number}]"))
+                } else {
+                    (number.to_owned(), number.to_owned())
+                }
             }
         };
-        let [mut doc_type, mut stub_type] = [kind.to_owned(), kind.to_owned()];
-        if is_per_axis {
-            doc_type += &format!(" or sequence of {kind}");
-            stub_type += &format!(" | Sequence[{kind}]");
-        }
-        let default = own.default.unwrap_or(if is_optional { "None" } else { "False" });
-        if is_optional {
+        let default = own.default.unwrap_or(if own.is_optional { "None" } else { "False" });
+        if own.is_optional {
             doc_type += ", optional";
             stub_type += " | None";
         } else {
             doc_type += &format!(", default {default}");
         }
-        Self { name: own.name, default: default.into(), doc_type, stub_type }
+        Self { name: python_name(own), default: default.into(), doc_type, stub_type }
     }
 }
 
-impl Declaration {
-    fn of<T: Operation>() -> Self {
-        let shared = SHARED.map(|[name, doc_type, stub_type, _]| Argument {
-            name,
-            default: "None".into(),
-            doc_type: format!("{doc_type}, optional"),
-            stub_type: format!("{stub_type} | None"),
-        });
-        let arguments: Vec<_> = parameters::<T>().map(Argument::of).chain(shared).collect();
-        Self {
-            name: T::FUNCTION.name,
-            text: documentation::<T>(&arguments),
-            arguments,
-            positional: T::FUNCTION.positional.len(),
-            run: run::<T>,
-        }
-    }
+/// The functions of an operation.
+fn declarations<T: Operation>() -> Vec<Declaration> {
+    let shared = SHARED.map(|[name, doc_type, stub_type, _]| Argument {
+        name,
+        default: "None".into(),
+        doc_type: format!("{doc_type}, optional"),
+        stub_type: format!("{stub_type} | None"),
+    });
+    let all = T::FUNCTIONS.iter().map(|function| {
+        let own = parameters::<T>(function).map(Argument::of);
+        let arguments: Vec<_> = own.chain(shared.clone()).collect();
+        let text = documentation::<T>(function, &arguments);
+        Declaration { function, arguments, text, run: run::<T> }
+    });
+    all.collect()
+}
 
+impl Declaration {
     /// `image`, the arguments, each written by `write`, and a star in front of those that need their names.
     fn arguments(&self, image: &str, write: impl Fn(&Argument) -> String) -> Vec<String> {
         let mut all = vec![image.to_owned()];
         all.extend(self.arguments.iter().map(write));
-        all.insert(1 + self.positional, "*".into());
+        all.insert(1 + self.function.positional.len(), "*".into());
         all
     }
 
@@ -136,12 +151,12 @@ impl Declaration {
         });
         let (own, shared) = all.split_at(all.len() - SHARED.len());
         let [own, shared] = [own, shared].map(|line| line.join(", "));
-        format!("def {}(\n    {own},\n    {shared},\n) -> Array: ...\n", self.name)
+        format!("def {}(\n    {own},\n    {shared},\n) -> Array: ...\n", self.function.name)
     }
 
     /// The function.
     fn compile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let name = self.name;
+        let name = self.function.name;
         let signature = self.arguments("image", |own| format!("{}={}", own.name, own.default));
         let names: Vec<&str> = self.arguments.iter().map(|own| own.name).collect();
         let source = format!(
@@ -149,12 +164,14 @@ impl Declaration {
             signature.join(", "),
             names.join(", ")
         );
-        let run = self.run;
+        let (function, run) = (self.function, self.run);
         let run = PyCFunction::new_closure(
             py,
             None,
             None,
-            move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| run(arguments),
+            move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+                run(function, arguments)
+            },
         )?;
         let globals = PyDict::new(py);
         globals.set_item("__name__", "gpuproc")?;
@@ -167,11 +184,12 @@ impl Declaration {
 }
 
 /// The documentation in the format of NumPy.
-fn documentation<T: Operation>(arguments: &[Argument]) -> String {
-    let mut text = paragraphs(T::TEXT, "");
+fn documentation<T: Operation>(function: &Function, arguments: &[Argument]) -> String {
+    let text = function.fixed.map_or(T::TEXT, |fixed| fixed.text);
+    let mut text = paragraphs(text, "");
     text += "\nParameters\n----------\nimage : array_like\n";
     text += "    Image or volume of 1 to 3 axes, and one more with `channel_axis`.\n";
-    let own = parameters::<T>().map(|own| match own.kind {
+    let own = parameters::<T>(function).map(|own| match own.kind {
         Kind::Number { is_per_axis: true, .. } => {
             let (first, rest) = own.text.split_once("\n\n").unwrap_or((own.text, ""));
             let first = first.trim_end();
@@ -183,8 +201,7 @@ fn documentation<T: Operation>(arguments: &[Argument]) -> String {
     for (argument, help) in arguments.iter().zip(own.chain(shared)) {
         let _ = write!(text, "{} : {}\n{help}", argument.name, argument.doc_type);
     }
-    let function = T::FUNCTION;
-    text += &format!("\nReturns\n-------\nndarray\n    {}\n", function.returns);
+    text += &format!("\nReturns\n-------\nndarray\n    {}\n", T::RETURNS);
     text += "\nExamples\n--------\n>>> import numpy as np, gpuproc as gp\n";
     text + function.example + "\n"
 }
@@ -199,11 +216,15 @@ fn paragraphs(text: &str, indent: &str) -> String {
 }
 
 /// Runs the operation on the arguments `image`, those of `parameters`, and those of [`SHARED`].
-fn run<T: Operation>(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let image = arguments.get_item(0)?;
     let mut operation = T::default();
+    if let Some(fixed) = function.fixed {
+        let own = T::PARAMETERS.iter().find(|own| own.name == fixed.parameter);
+        own.into_iter().for_each(|own| (own.set)(&mut operation, Given::Choice(fixed.choice)));
+    }
     let count = arguments.len() - SHARED.len();
-    for (own, value) in parameters::<T>().zip(arguments.get_slice(1, count)) {
+    for (own, value) in parameters::<T>(function).zip(arguments.get_slice(1, count)) {
         (own.set)(&mut operation, read(own, &value)?);
     }
     let shared = arguments.get_slice(count, arguments.len());
@@ -218,21 +239,38 @@ fn run<T: Operation>(arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
 
 /// Reads the value of a parameter.
 fn read<T>(own: &Parameter<T>, value: &Bound<'_, PyAny>) -> PyResult<Given> {
-    let Kind::Number { is_whole, is_per_axis, is_optional } = own.kind else {
-        return value.extract().map(Given::Switch);
-    };
-    if is_optional && value.is_none() {
+    if own.is_optional && value.is_none() {
         return Ok(Given::Nothing);
     }
-    let numbers = match (is_per_axis, is_whole) {
-        (true, true) => per_axis(own.name, value.extract()?, |number: i64| number as f64),
-        (true, false) => per_axis(own.name, value.extract()?, |number: f64| number),
-        (false, true) => {
-            value.extract::<Int>()?.number(own.name).map(|number| PerAxis::from(number as f64))
+    let name = python_name(own);
+    let given = match own.kind {
+        Kind::Switch => return value.extract().map(Given::Switch),
+        Kind::Choice(choices) => given(value)?
+            .map_err(|wrong| wrong.of(name))
+            .and_then(|text: String| choice(name, choices, &text)),
+        Kind::Number { is_whole: true, is_per_axis: true } => {
+            per_axis(name, value.extract()?, |number: i64| number as f64)
         }
-        (false, false) => value.extract::<Real>()?.number(own.name).map(PerAxis::from),
+        Kind::Number { is_whole: false, is_per_axis: true } => {
+            per_axis(name, value.extract()?, |number: f64| number)
+        }
+        Kind::Number { is_whole: true, .. } => {
+            value.extract::<Int>()?.number(name).map(|number| Given::from(number as f64))
+        }
+        Kind::Number { .. } => value.extract::<Real>()?.number(name).map(Given::from),
     };
-    numbers.map(Given::Numbers).map_err(exception)
+    given.map_err(exception)
+}
+
+/// The choice that is called `text`.
+fn choice(name: &str, choices: &[Choice], text: &str) -> Result<Given> {
+    if let Some(choice) = choices.iter().find(|own| own.name() == text) {
+        return Ok(Given::Choice(choice.name()));
+    }
+    let names: Vec<_> = choices.iter().map(Choice::name).collect();
+    let (last, others) = names.split_last().expect("there are choices");
+    let others = others.join(", ");
+    Err(Error::usage(format_args!("{name}: unknown {name} {text:?}; expected {others} or {last}")))
 }
 
 /// The numbers of the argument `name`, whose last is that of x.
@@ -240,12 +278,12 @@ fn per_axis<T: Copy>(
     name: &str,
     numbers: arguments::PerAxis<T>,
     convert: impl Fn(T) -> f64,
-) -> Result<PerAxis<f64>> {
+) -> Result<Given> {
     match numbers {
-        arguments::PerAxis::One(number) => Ok(PerAxis::from(convert(number))),
+        arguments::PerAxis::One(number) => Ok(Given::from(convert(number))),
         arguments::PerAxis::Each(each) => {
             let each: Vec<f64> = each.into_iter().rev().map(convert).collect();
-            Ok(PerAxis::each(&each))
+            Ok(Given::Numbers(PerAxis::each(&each)))
         }
         arguments::PerAxis::Wrong(wrong) => Err(wrong.of(name)),
     }

@@ -1,4 +1,4 @@
-//! Morphology, sizes, projections and components of arrays.
+//! Sizes, projections and components of arrays.
 
 use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
@@ -12,92 +12,11 @@ use super::{
 use crate::{
     kernels::{
         label::Label,
-        morph::{ElementShape, Morph, Operation},
         project::{Method, Projection},
         resize::{Interpolation, Resize, Size},
     },
     util::error::{Error, Result},
 };
-
-fn element(shape: &str) -> Result<ElementShape> {
-    Ok(match shape {
-        "box" => ElementShape::Box,
-        "cross" => ElementShape::Cross,
-        "ball" => ElementShape::Ball,
-        _ => {
-            return Err(Error::usage(format_args!(
-                "shape: unknown shape {shape:?}; expected box, cross or ball"
-            )));
-        }
-    })
-}
-
-/// A function for an operation of morphology, with what it does and an example.
-macro_rules! morphology {
-    ($($name:ident $operation:ident $title:literal $input:literal $result:literal)+) => {
-        $(
-            #[doc = concat!(" ", $title)]
-            ///
-            /// Parameters
-            /// ----------
-            /// image : array_like
-            ///     Image or volume of 1 to 3 axes, and one more with `channel_axis`.
-            /// radius : int or sequence of int, default 1
-            ///     Radius of the structuring element in samples, for all axes or for each axis.
-            /// shape : {"box", "cross", "ball"}, default "box"
-            ///     Shape of the structuring element. A ball has one radius and is a disk in images.
-            /// channel_axis : int, optional
-            ///     The axis of channels, each of which is computed by itself.
-            /// out : ndarray, optional
-            ///     Array for the result, with its shape and type.
-            /// device : Device, optional
-            ///     The device; by default that of `set_device`.
-            ///
-            /// Returns
-            /// -------
-            /// ndarray
-            ///     Array of the shape and type of `image`. Samples beyond the border do not count, as in SciPy's mode
-            ///     "reflect".
-            ///
-            /// Examples
-            /// --------
-            /// >>> import numpy as np, gpuproc as gp
-            #[doc = concat!(" >>> gp.", stringify!($name), "(np.array(", $input, ", np.uint8))")]
-            #[doc = concat!(" array(", $result, ", dtype=uint8)")]
-            #[pyfunction]
-            #[pyo3(signature = (image, radius=PerAxis::One(1), *, shape="box", channel_axis=None, out=None, device=None))]
-            #[pyo3(text_signature = "(image, radius=1, *, shape='box', channel_axis=None, out=None, device=None)")]
-            pub(super) fn $name<'py>(
-                image: &Bound<'py, PyAny>,
-                radius: PerAxis<i64>,
-                shape: &str,
-                channel_axis: Option<Int>,
-                out: Option<&Bound<'py, PyAny>>,
-                device: Option<&Bound<'py, Device>>,
-            ) -> PyResult<Bound<'py, PyAny>> {
-                Call { image, channel_axis, out, device }.run(|axes| {
-                    let radius = radius.counts("radius", axes, 0)?;
-                    // On one axis, all shapes are lines.
-                    let shape = match element(shape)? {
-                        ElementShape::Ball if axes == 1 => ElementShape::Box,
-                        shape => shape,
-                    };
-                    Morph::new(Operation::$operation, shape, radius)
-                })
-            }
-        )+
-    };
-}
-
-morphology! {
-    erosion Erode "Smallest sample under a structuring element." "[0, 9, 9, 9, 9]" "[0, 0, 9, 9, 9]"
-    dilation Dilate "Largest sample under a structuring element." "[0, 0, 9, 0, 0]" "[0, 9, 9, 9, 0]"
-    opening Open "Erosion, then dilation: removes small bright spots." "[0, 9, 0, 0, 0]" "[0, 0, 0, 0, 0]"
-    closing Close "Dilation, then erosion: removes small dark spots." "[9, 9, 0, 9, 9]" "[9, 9, 9, 9, 9]"
-    morphological_gradient Gradient "Dilation minus erosion: outlines." "[0, 0, 0, 9, 9]" "[0, 0, 9, 9, 0]"
-    white_tophat TopHat "Image minus its opening: small bright spots." "[1, 9, 1, 1, 1]" "[0, 8, 0, 0, 0]"
-    black_tophat BlackHat "Closing minus the image: small dark spots." "[9, 9, 1, 9, 9]" "[0, 0, 8, 0, 0]"
-}
 
 fn interpolation(name: &str) -> Result<Interpolation> {
     Ok(match name {

@@ -300,7 +300,7 @@ def test_wrong_types_are_one_line_with_the_name():
             call()
         assert str(caught.value) == message
     for call, message in [
-        (lambda: gp.erosion(image, -1), "radius is -1, expected 0 or more"),
+        (lambda: gp.erosion(image, -1), "radius is -1, expected 0 to 10000"),
         (lambda: gp.label(image, min_size=-(10**400)), "min_size is -9223372036854775808, expected 0 or more"),
         (lambda: gp.cumsum(image, 10**400), "axis 9223372036854775807 is out of bounds for an array of 2 axes"),
         (lambda: gp.gaussian(image, 10**400), "sigma is inf, expected 0 to 500"),

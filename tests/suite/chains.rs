@@ -310,7 +310,7 @@ fn blocks_are_parts_of_the_whole() {
         match number {
             0 => Box::new(zero.clone()),
             1 => Box::new(box_blur(2)),
-            2 => Box::new(Morph::new(Operation::BlackHat, ElementShape::Ball, [2, 2, 2]).unwrap()),
+            2 => Box::new(Morph::new(Operation::BlackHat, ElementShape::Ball, [2, 2, 2])),
             3 => Box::new(scale(0.7)),
             4 => Box::new(scale(1.6)),
             5 => Box::new(Blur { edge: Edge::Wrap, ..gaussian(0.7) }),

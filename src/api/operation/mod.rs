@@ -8,7 +8,8 @@ mod value;
 
 use std::ops::RangeInclusive;
 
-pub use value::{Given, Kind, PerAxis, Value, WrongParameter};
+pub(super) use value::choices;
+pub use value::{Choice, Given, Kind, PerAxis, Value, WrongParameter};
 
 use crate::{
     kernels::filter::Filter,
@@ -18,8 +19,10 @@ use crate::{
 /// A parameter of the operation `T`.
 #[derive(Debug)]
 pub struct Parameter<T> {
-    /// Its name in Rust and Python.
+    /// Its name.
     pub name: &'static str,
+    /// Its name in Python, if that is another.
+    pub python: Option<&'static str>,
     /// Its flag as in help: `-r, --radius <R[,R..]>`.
     pub flag: &'static str,
     /// Its documentation. A name between backticks is another parameter.
@@ -28,7 +31,9 @@ pub struct Parameter<T> {
     pub kind: Kind,
     /// The range of its numbers.
     pub range: Option<RangeInclusive<f64>>,
-    /// Its default as it is written in Rust. Without one, the parameter is optional, or a switch that is off.
+    /// Whether it may have no value.
+    pub is_optional: bool,
+    /// Its default as it is written in Rust. Without one, it is required, or optional, or a switch that is off.
     pub default: Option<&'static str>,
     /// Whether only the command line has it.
     pub is_flag_only: bool,
@@ -50,17 +55,28 @@ impl<T> Parameter<T> {
     }
 }
 
-/// The function of an operation in Python.
+/// A function of an operation in Python.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     /// Its name.
     pub name: &'static str,
     /// The first parameters, which may be given without their names.
     pub positional: &'static [&'static str],
-    /// What it returns.
-    pub returns: &'static str,
+    /// The choice that the function stands for, if it does not stand for the whole operation.
+    pub fixed: Option<Fixed>,
     /// A session in Python.
     pub example: &'static str,
+}
+
+/// A parameter with one value, and what the operation does then.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    /// Name of the parameter.
+    pub parameter: &'static str,
+    /// Name of the choice.
+    pub choice: &'static str,
+    /// What the operation does.
+    pub text: &'static str,
 }
 
 /// The table of an operation. `operation!` makes it.
@@ -69,8 +85,10 @@ pub trait Declared: Clone + Default + Send + Sync + 'static {
     const TEXT: &'static str;
     /// The parameters in the order of help.
     const PARAMETERS: &'static [Parameter<Self>];
-    /// The function in Python.
-    const FUNCTION: Function;
+    /// The functions in Python.
+    const FUNCTIONS: &'static [Function];
+    /// What the functions return.
+    const RETURNS: &'static str;
     /// Command lines.
     const EXAMPLES: &'static [&'static str];
 }
@@ -96,19 +114,31 @@ pub trait Operation: Declared {
     }
 }
 
-/// Declares an operation: its documentation, the parameters, the function in Python, and examples of command lines. `library`
-/// fixes the value of a parameter that only the command line has.
+/// The value of a parameter before it is set.
+pub(super) fn initial<V: Value>(default: Option<Given>) -> V {
+    let without = if V::IS_OPTIONAL { Given::Nothing } else { V::KIND.initial() };
+    V::from_given(default.unwrap_or(without)).expect("a default of the kind of its parameter")
+}
+
+/// Declares an operation: its documentation, the parameters, the functions in Python, and examples of command lines.
+///
+/// `library` fixes the value of a parameter that only the command line has. A function of Python is followed by its positional
+/// parameters, and by the value of a parameter if it stands for a part of the operation.
 macro_rules! operation {
     (
         $(#[doc = $text:literal])+
         $type:ident {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident: $value:ty $(= $default:literal)?
-                    $(, within $range:expr)?, flag $flag:literal $(, library $fixed:literal)?;
+                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)?,
+                    flag $flag:literal $(, python $python:ident)? $(, library $fixed:literal)?;
             )+
         }
-        python $function:ident($($positional:ident),*) -> $returns:literal, $example:literal;
+        returns $returns:literal;
+        $(
+            python $function:ident($($positional:ident),*)
+                $(with $parameter:ident $choice:literal: $title:literal)?, $example:literal;
+        )+
         examples $($line:literal)+;
     ) => {
         $(#[doc = $text])+
@@ -117,7 +147,11 @@ macro_rules! operation {
 
         impl Default for $type {
             fn default() -> Self {
-                Self { $($field: operation!(@default $value $(, $default)? $(, $fixed)?),)+ }
+                Self {
+                    $($field: $crate::api::operation::initial::<$value>(
+                        operation!(@given $($default)? $($fixed)?)
+                    ),)+
+                }
             }
         }
 
@@ -130,10 +164,12 @@ macro_rules! operation {
             const PARAMETERS: &'static [$crate::api::operation::Parameter<Self>] = &[$(
                 $crate::api::operation::Parameter {
                     name: stringify!($field),
+                    python: operation!(@option $(stringify!($python))?),
                     flag: $flag,
                     text: concat!($($help, "\n"),+),
                     kind: <$value as $crate::api::operation::Value>::KIND,
                     range: operation!(@option $($range)?),
+                    is_optional: <$value as $crate::api::operation::Value>::IS_OPTIONAL,
                     default: operation!(@option $(stringify!($default))?),
                     is_flag_only: operation!(@is_given $($fixed)?),
                     get: |own| $crate::api::operation::Value::given(own.$field),
@@ -144,17 +180,24 @@ macro_rules! operation {
                     },
                 },
             )+];
-            const FUNCTION: $crate::api::operation::Function = $crate::api::operation::Function {
-                name: stringify!($function),
-                positional: &[$(stringify!($positional)),*],
-                returns: $returns,
-                example: $example,
-            };
+            const FUNCTIONS: &'static [$crate::api::operation::Function] = &[$(
+                $crate::api::operation::Function {
+                    name: stringify!($function),
+                    positional: &[$(stringify!($positional)),*],
+                    fixed: operation!(@option $($crate::api::operation::Fixed {
+                        parameter: stringify!($parameter),
+                        choice: $choice,
+                        text: $title,
+                    })?),
+                    example: $example,
+                },
+            )+];
+            const RETURNS: &'static str = $returns;
             const EXAMPLES: &'static [&'static str] = &[$($line),+];
         }
     };
-    (@default $value:ty) => { <$value>::default() };
-    (@default $value:ty, $default:literal) => { <$value>::from($default) };
+    (@given) => { None };
+    (@given $value:literal) => { Some($crate::api::operation::Given::from($value)) };
     (@is_given) => { false };
     (@is_given $value:literal) => { true };
     (@option) => { None };

@@ -80,12 +80,59 @@ impl WrongParameter {
 /// A value as a front end reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Given {
-    /// The user has given no value.
+    /// No value, where one is optional.
     Nothing,
     /// Whether a switch is on.
     Switch(bool),
+    /// The first name of a choice.
+    Choice(&'static str),
     /// A number, or one for each axis.
     Numbers(PerAxis<f64>),
+}
+
+impl From<f64> for Given {
+    fn from(number: f64) -> Self {
+        Self::Numbers(number.into())
+    }
+}
+
+impl From<i32> for Given {
+    fn from(number: i32) -> Self {
+        f64::from(number).into()
+    }
+}
+
+impl From<bool> for Given {
+    fn from(is_on: bool) -> Self {
+        Self::Switch(is_on)
+    }
+}
+
+impl From<&'static str> for Given {
+    fn from(choice: &'static str) -> Self {
+        Self::Choice(choice)
+    }
+}
+
+/// A value of a parameter with a fixed set of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The name that is shown, and others behind bars: `ball|disk`.
+    pub names: &'static str,
+    /// What it means.
+    pub text: &'static str,
+}
+
+impl Choice {
+    /// The name that is shown.
+    pub fn name(&self) -> &'static str {
+        self.names.split('|').next().unwrap_or_default()
+    }
+
+    /// Whether the user may write `name` for it.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.names.split('|').any(|own| own == name)
+    }
 }
 
 /// What front ends have to read.
@@ -93,21 +140,34 @@ pub enum Given {
 pub enum Kind {
     /// A flag without a value.
     Switch,
+    /// One of these.
+    Choice(&'static [Choice]),
     /// A number, or several.
     Number {
         /// Whether it is an integer.
         is_whole: bool,
         /// Whether there may be one for each axis.
         is_per_axis: bool,
-        /// Whether there may be none.
-        is_optional: bool,
     },
+}
+
+impl Kind {
+    /// The value of a parameter without a default, before it is set.
+    pub fn initial(self) -> Given {
+        match self {
+            Self::Switch => Given::Switch(false),
+            Self::Choice(choices) => Given::Choice(choices[0].name()),
+            Self::Number { .. } => Given::from(0.0),
+        }
+    }
 }
 
 /// The type of a parameter.
 pub trait Value: Copy {
     /// What front ends have to read.
     const KIND: Kind;
+    /// Whether there may be no value.
+    const IS_OPTIONAL: bool = false;
 
     /// The value of this type; `None` if it is of another kind.
     fn from_given(given: Given) -> Option<Self>;
@@ -115,6 +175,34 @@ pub trait Value: Copy {
     /// The value in the form in which front ends read it.
     fn given(self) -> Given;
 }
+
+/// Makes an enum the type of a parameter. Each variant has its names and what it means.
+macro_rules! choices {
+    ($type:ty { $($variant:ident: $names:literal, $text:literal;)+ }) => {
+        impl $crate::api::operation::Value for $type {
+            const KIND: $crate::api::operation::Kind = $crate::api::operation::Kind::Choice(
+                &[$($crate::api::operation::Choice { names: $names, text: $text }),+]
+            );
+
+            fn from_given(given: $crate::api::operation::Given) -> Option<Self> {
+                let $crate::api::operation::Given::Choice(name) = given else { return None };
+                $(
+                    if $names.split('|').next() == Some(name) {
+                        return Some(Self::$variant);
+                    }
+                )+
+                None
+            }
+
+            fn given(self) -> $crate::api::operation::Given {
+                let names = match self { $(Self::$variant => $names),+ };
+                $crate::api::operation::Given::Choice(names.split('|').next().unwrap_or_default())
+            }
+        }
+    };
+}
+
+pub(in crate::api) use choices;
 
 /// The type of a number.
 pub trait Number: Copy + Default {
@@ -153,8 +241,7 @@ impl Number for usize {
 }
 
 impl<N: Number> Value for N {
-    const KIND: Kind =
-        Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: false, is_optional: false };
+    const KIND: Kind = Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: false };
 
     fn from_given(given: Given) -> Option<Self> {
         PerAxis::<N>::from_given(given).map(|number| number.values[0])
@@ -166,8 +253,7 @@ impl<N: Number> Value for N {
 }
 
 impl<N: Number> Value for PerAxis<N> {
-    const KIND: Kind =
-        Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: true, is_optional: false };
+    const KIND: Kind = Kind::Number { is_whole: N::IS_WHOLE, is_per_axis: true };
 
     fn from_given(given: Given) -> Option<Self> {
         let Given::Numbers(numbers) = given else { return None };
@@ -193,12 +279,8 @@ impl Value for bool {
 }
 
 impl<V: Value> Value for Option<V> {
-    const KIND: Kind = match V::KIND {
-        Kind::Number { is_whole, is_per_axis, .. } => {
-            Kind::Number { is_whole, is_per_axis, is_optional: true }
-        }
-        Kind::Switch => Kind::Switch,
-    };
+    const KIND: Kind = V::KIND;
+    const IS_OPTIONAL: bool = true;
 
     fn from_given(given: Given) -> Option<Self> {
         if given == Given::Nothing { Some(None) } else { V::from_given(given).map(Some) }

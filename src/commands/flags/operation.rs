@@ -1,10 +1,13 @@
 //! The command line of an operation that the library declares: a flag for each parameter, and the flags of files.
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error as ClapError, FromArgMatches};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use super::{FilterArgs, FilterCommand};
 use crate::{
-    api::operation::{Given, Kind, Operation, Parameter, PerAxis, WrongParameter},
+    api::operation::{Choice, Given, Kind, Operation, Parameter, PerAxis, WrongParameter},
     util::error::{Error, Result},
 };
 
@@ -49,9 +52,10 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, ClapError> {
         let mut operation = T::default();
         for own in T::PARAMETERS {
-            let given = match own.kind {
-                Kind::Switch => Given::Switch(matches.get_flag(own.name)),
-                Kind::Number { .. } => matches.get_one(own.name).copied().unwrap_or(Given::Nothing),
+            let given = if own.kind == Kind::Switch {
+                Given::Switch(matches.get_flag(own.name))
+            } else {
+                matches.get_one(own.name).copied().unwrap_or(Given::Nothing)
             };
             (own.set)(&mut operation, given);
         }
@@ -80,17 +84,35 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
         arg = arg.long_help(text);
     }
     arg = arg.help(help);
-    if own.kind == Kind::Switch {
-        return arg.action(ArgAction::SetTrue);
+    let default = own.default.map(|text| text.trim_matches('"').trim_end_matches(".0"));
+    let arg = arg
+        .value_name(value.trim_end_matches('>'))
+        .required(default.is_none() && !own.is_optional && own.kind != Kind::Switch)
+        .default_value(default);
+    match own.kind {
+        Kind::Switch => arg.action(ArgAction::SetTrue),
+        Kind::Choice(choices) => arg.value_parser(choice_parser(choices)),
+        Kind::Number { is_whole, is_per_axis } => arg.value_parser(move |text: &str| {
+            let given = numbers(text, is_whole, is_per_axis).map(Given::Numbers);
+            let given = given.filter(|&given| own.is_in_range(given));
+            given.ok_or_else(|| expected(own, is_whole, is_per_axis))
+        }),
     }
-    arg.value_name(value.trim_end_matches('>'))
-        .default_value(own.default.map(|number| number.trim_end_matches(".0")))
-        .value_parser(move |text: &str| parse(own, text))
 }
 
-/// Reads the value of a flag.
-fn parse<T>(own: &Parameter<T>, text: &str) -> Result<Given, String> {
-    let Kind::Number { is_whole, is_per_axis, .. } = own.kind else { return Ok(Given::Nothing) };
+fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Given> {
+    let possible = |choice: &Choice| {
+        let aliases = choice.names.split('|').skip(1);
+        PossibleValue::new(choice.name()).aliases(aliases).help(choice.text)
+    };
+    PossibleValuesParser::new(choices.iter().map(possible)).map(move |typed| {
+        let chosen = choices.iter().find(|choice| choice.is_called(&typed));
+        Given::Choice(chosen.expect("one of the possible values").name())
+    })
+}
+
+/// Reads one number, or one for each axis.
+fn numbers(text: &str, is_whole: bool, is_per_axis: bool) -> Option<PerAxis<f64>> {
     let number = |part: &str| {
         if is_whole {
             part.parse::<u64>().ok().map(|number| number as f64)
@@ -99,13 +121,11 @@ fn parse<T>(own: &Parameter<T>, text: &str) -> Result<Given, String> {
         }
     };
     let numbers: Option<Vec<f64>> = text.split(',').map(|part| number(part.trim())).collect();
-    let numbers = match numbers.as_deref() {
-        Some(&[one]) => Some(PerAxis::from(one)),
-        Some(each) if is_per_axis && each.len() <= 3 => Some(PerAxis::each(each)),
+    match numbers?.as_slice() {
+        &[one] => Some(PerAxis::from(one)),
+        each if is_per_axis && each.len() <= 3 => Some(PerAxis::each(each)),
         _ => None,
-    };
-    let given = numbers.map(Given::Numbers).filter(|&given| own.is_in_range(given));
-    given.ok_or_else(|| expected(own, is_whole, is_per_axis))
+    }
 }
 
 /// The message about a value that is no number, or out of range.
@@ -154,16 +174,17 @@ fn with_flag<T: Operation>(error: Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{GradientMagnitude, Median, UnsharpMask};
+    use crate::api::{GradientMagnitude, Median, Morph, UnsharpMask};
 
     fn assert_texts_name_ranges<T: Operation>() {
         for own in T::PARAMETERS {
             let Some(range) = own.range.as_ref().filter(|range| *range.end() < f64::MAX) else {
                 continue;
             };
-            let text = own.text.replace(" (the smallest)", "");
-            let expected = format!("{} to {}", range.start(), range.end());
-            assert!(text.contains(&expected), "{}: {text} lacks {expected}", own.name);
+            let words: Vec<&str> = own.text.split([' ', ',', ';', '\n']).collect();
+            for end in [range.start(), range.end()] {
+                assert!(words.contains(&&*end.to_string()), "{} lacks {end}", own.text);
+            }
         }
     }
 
@@ -171,6 +192,7 @@ mod tests {
     fn texts_name_the_ranges_of_parameters() {
         assert_texts_name_ranges::<GradientMagnitude>();
         assert_texts_name_ranges::<Median>();
+        assert_texts_name_ranges::<Morph>();
         assert_texts_name_ranges::<UnsharpMask>();
     }
 }

@@ -56,26 +56,10 @@ pub struct Morph {
 }
 
 impl Morph {
-    /// Maximum radius of a box.
-    pub const MAX_BOX: usize = 10_000;
-    /// Maximum radius of a cross and a ball.
-    pub const MAX_RADIUS: usize = 100;
-
-    /// An operation with an element of this radius along x, y and z. For images, that along z is 0. A ball has one
-    /// radius for all axes.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when a radius is too large, or those of a ball differ.
-    pub fn new(operation: Operation, shape: ElementShape, radius: [usize; 3]) -> Result<Self> {
-        let [x, y, z] = radius;
-        let max = if shape == ElementShape::Box { Self::MAX_BOX } else { Self::MAX_RADIUS };
-        if let Some(radius) = radius.into_iter().find(|&radius| radius > max) {
-            return Err(Error::usage(format_args!("the radius is {radius}, expected 0 to {max}")));
-        }
-        if shape == ElementShape::Ball && (y != x || z != 0 && z != x) {
-            return Err(Error::usage("a ball has one radius for all axes"));
-        }
-        Ok(Self { operation, element: Element { shape, radius } })
+    /// An operation with an element of this radius along x, y and z: 0 to 10,000 for a box, and 0 to 100 for others. For images,
+    /// that along z is 0. A ball has one radius for all axes.
+    pub fn new(operation: Operation, shape: ElementShape, radius: [usize; 3]) -> Self {
+        Self { operation, element: Element { shape, radius } }
     }
 
     /// Runs the operation. `extrema(samples, are_max)` applies a sequence of erosions (`false`) and dilations (`true`).

@@ -9,7 +9,6 @@ Array: TypeAlias = NDArray[Any]
 Mode: TypeAlias = Literal[
     "nearest", "reflect", "mirror", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"
 ]
-Element: TypeAlias = Literal["box", "cross", "ball"]
 Interpolation: TypeAlias = Literal["nearest", "area", "linear", "cubic", "lanczos3"]
 Path: TypeAlias = str | PathLike[str]
 
@@ -64,31 +63,31 @@ def median(
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def erosion(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def dilation(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def opening(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def closing(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def morphological_gradient(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def white_tophat(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def black_tophat(
-    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Element = "box",
+    image: ArrayLike, radius: int | Sequence[int] = 1, *, shape: Literal["box", "cross", "ball"] = "box",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def chain(
