@@ -120,6 +120,16 @@ impl Operation for Morph {
 
 filter!(Morph => I);
 
+choices! {
+    Interpolation {
+        Nearest: "nearest", "The nearest sample: for labels and pixel art";
+        Area: "area", "Mean of the samples that a result covers";
+        Linear: "linear", "Linear";
+        Cubic: "cubic", "Cubic (Catmull-Rom)";
+        Lanczos3: "lanczos3", "Lanczos of 3 lobes";
+    }
+}
+
 /// Changes the size of images and volumes. Colours are premultiplied by alpha meanwhile.
 ///
 /// ```
@@ -221,6 +231,16 @@ impl Label {
 }
 
 filter!(Label => I::Of<u32>);
+
+choices! {
+    Method {
+        Max: "max", "Maximum, of the type of the samples";
+        Min: "min", "Minimum, of the type of the samples";
+        Mean: "mean", "Mean as f32";
+        Sum: "sum", "Sum as f64, exact for integers up to 2^53";
+        Std: "std", "Standard deviation as f32";
+    }
+}
 
 /// Projections: the samples of each line along an axis become one. Results have one position along that axis.
 ///

@@ -4,9 +4,10 @@ use clap::ValueEnum;
 
 use super::{
     completions::values,
-    flags::{Choice, FilterArgs, FilterCommand, PerAxis, choice_parser, parse_sigma},
+    flags::{Choice, FilterArgs, FilterCommand, choice_parser, parse_per_axis, parse_sigma},
 };
 use crate::{
+    api::operation::PerAxis,
     kernels::{
         blur::{Blur, Edge, MAX_RADIUS, Method, Taps},
         channel_mask::{ChannelMask, ChannelName},
@@ -125,7 +126,8 @@ pub fn filter(args: Args) -> Result<FilterCommand> {
 }
 
 fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
-    PerAxis::parse(text, |&radius| radius <= MAX_RADIUS).ok_or_else(|| {
+    let radius = |part: &str| part.parse().ok().filter(|&radius| radius <= MAX_RADIUS);
+    parse_per_axis(text, radius).ok_or_else(|| {
         format!("expected one to three whole numbers from 0 to {MAX_RADIUS}, such as 3 or 3,3,5")
     })
 }
@@ -163,9 +165,8 @@ enum MethodArg {
 impl BlurArgs {
     /// The blur along `axes` axes.
     fn filter(&self, axes: usize) -> Result<Blur> {
-        let sigmas =
-            self.sigma.as_ref().map(|sigmas| sigmas.expand(axes, "--sigma")).transpose()?;
-        let radii = self.radius.as_ref().map(|radii| radii.expand(axes, "--radius")).transpose()?;
+        let sigmas = self.sigma.map(|sigmas| sigmas.along("--sigma", axes)).transpose()?;
+        let radii = self.radius.map(|radii| radii.along("--radius", axes)).transpose()?;
         let axis = |axis: usize| {
             let radius = radii.as_ref().map(|radii| radii[axis]);
             let default = radius.map_or(DEFAULT_SIGMA, |radius| radius as f64 / 3.0);

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::flags::{FilterArgs, FilterCommand};
+use super::flags::{FilterArgs, FilterCommand, choices};
 use crate::{
     kernels::project::{Method, Projection},
     util::error::{Error, Result},
@@ -18,8 +18,8 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Value that stands for a line of samples
-    #[arg(short, long, value_enum, default_value = "max")]
-    method: MethodArg,
+    #[arg(short, long, value_parser = choices::<Method>(), default_value = "max")]
+    method: Method,
 
     /// Axis to project along [default: z for volumes, y for images]
     #[arg(short, long, value_enum)]
@@ -37,21 +37,6 @@ Examples:
   gpuproc project skull_256x256x256_uint8.raw deviation.npy --method std
   gpuproc project head.nii.gz organs.nii.gz -o mips/ --to png";
 
-/// The value that stands for a line of samples.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum MethodArg {
-    /// Maximum, of the type of the samples
-    Max,
-    /// Minimum, of the type of the samples
-    Min,
-    /// Mean as f32
-    Mean,
-    /// Sum as f64, exact for integers up to 2^53
-    Sum,
-    /// Standard deviation as f32
-    Std,
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum AxisArg {
     X,
@@ -62,13 +47,6 @@ enum AxisArg {
 /// Projects one file or several.
 pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { method, axis, files } = args;
-    let method = match method {
-        MethodArg::Max => Method::Max,
-        MethodArg::Min => Method::Min,
-        MethodArg::Mean => Method::Mean,
-        MethodArg::Sum => Method::Sum,
-        MethodArg::Std => Method::Std,
-    };
     Ok(FilterCommand::new(files, move |source, axes| {
         match axis.map_or(axes - 1, |axis| axis as usize) {
             axis if axis < axes => Ok(Box::new(Projection { method, axis })),

@@ -1,8 +1,6 @@
 //! `gpuproc resize`: images and volumes of another size.
 
-use clap::ValueEnum;
-
-use super::flags::{FilterArgs, FilterCommand};
+use super::flags::{FilterArgs, FilterCommand, choices};
 use crate::{
     kernels::resize::{Interpolation, Resize, Size},
     util::error::{Error, Result},
@@ -20,8 +18,8 @@ pub struct Args {
     size: SizeArgs,
 
     /// How samples are interpolated
-    #[arg(long, value_enum, default_value = "lanczos3")]
-    filter: FilterArg,
+    #[arg(long, value_parser = choices::<Interpolation>(), default_value = "lanczos3")]
+    filter: Interpolation,
 
     /// Average linear light instead of stored values
     ///
@@ -69,31 +67,10 @@ Examples:
 /// Maximum number of positions along an axis.
 const MAX_LENGTH: usize = 1 << 24;
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum FilterArg {
-    /// The nearest sample: for labels and pixel art
-    Nearest,
-    /// Mean of the samples that a result covers
-    Area,
-    /// Linear
-    Linear,
-    /// Cubic (Catmull-Rom)
-    Cubic,
-    /// Lanczos of 3 lobes
-    Lanczos3,
-}
-
 /// Resizes one file or several.
 pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { size, filter, linear, no_shrink_on_load, files } = args;
     let shrink_on_load = !no_shrink_on_load;
-    let filter = match filter {
-        FilterArg::Nearest => Interpolation::Nearest,
-        FilterArg::Area => Interpolation::Area,
-        FilterArg::Linear => Interpolation::Linear,
-        FilterArg::Cubic => Interpolation::Cubic,
-        FilterArg::Lanczos3 => Interpolation::Lanczos3,
-    };
     let size = match (size.size, size.scale, size.max) {
         (Some(sizes), ..) => Size::Exact(sizes),
         (_, Some(factors), _) => Size::Scale(factors),

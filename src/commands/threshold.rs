@@ -1,7 +1,8 @@
 //! `gpuproc threshold`: samples above and below a value.
 
-use super::flags::{self, FilterArgs, FilterCommand, PerAxis, choice_parser, parse_sigma};
+use super::flags::{self, FilterArgs, FilterCommand, choice_parser, parse_per_axis, parse_sigma};
 use crate::{
+    api::operation::PerAxis,
     kernels::{
         blur::MAX_RADIUS,
         filter::Filter,
@@ -103,7 +104,8 @@ Examples:
 
 fn parse_window(text: &str) -> Result<PerAxis<usize>, String> {
     let max = 2 * MAX_RADIUS + 1;
-    PerAxis::parse(text, |&window| window <= max && window % 2 == 1).ok_or_else(|| {
+    let is_valid = |&window: &usize| window <= max && window % 2 == 1;
+    parse_per_axis(text, |part| part.parse().ok().filter(is_valid)).ok_or_else(|| {
         format!("expected one to three odd numbers from 1 to {max}, such as 15 or 15,15,5")
     })
 }
@@ -123,8 +125,8 @@ fn parse_number(text: &str) -> Result<f64, String> {
 impl LocalArgs {
     /// The filter for an input with `axes` axes.
     fn filter(&self, method: LocalMethod, axes: usize) -> Result<LocalThreshold> {
-        let window = self.window.expand_to_three(axes, "--window", 1)?;
-        let sigma = self.sigma.as_ref().map(|sigma| sigma.expand_to_three(axes, "--sigma", 0.0));
+        let window = self.window.along("--window", axes)?.map(|window| window.max(1));
+        let sigma = self.sigma.map(|sigma| sigma.along("--sigma", axes));
         Ok(LocalThreshold {
             method,
             radius: window.map(|window| window / 2),

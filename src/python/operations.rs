@@ -3,7 +3,7 @@
 //! Python compiles a line of source for each function, as `collections.namedtuple` does. So Python itself reads the arguments,
 //! and functions can be inspected and pickled.
 
-use std::{ffi::CString, fmt::Write};
+use std::ffi::CString;
 
 use pyo3::{
     Bound, Py, PyAny, PyResult, Python,
@@ -22,17 +22,13 @@ use super::{
 use crate::{
     api::{
         GradientMagnitude, Median, Morph, UnsharpMask,
-        operation::{Choice, Function, Given, Kind, Operation, Parameter, PerAxis},
+        operation::{Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value},
     },
     util::error::{Error, Result},
 };
 
-/// The arguments of every function, with their types in documentation and in stubs.
-const SHARED: [[&str; 4]; 3] = [
-    ["channel_axis", "int", "int", "The axis of channels, each of which is computed by itself."],
-    ["out", "ndarray", "Array", "Array for the result, with its shape and type."],
-    ["device", "Device", "Device", "The device; by default that of `set_device`."],
-];
+/// Number of the arguments that every function has behind its own.
+const SHARED: usize = 3;
 
 /// The functions of all operations.
 fn functions() -> Vec<Declaration> {
@@ -47,9 +43,7 @@ fn functions() -> Vec<Declaration> {
 
 /// Adds the functions to `module`.
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    functions()
-        .into_iter()
-        .try_for_each(|function| module.add(function.function.name, function.compile(module.py())?))
+    functions().iter().try_for_each(|own| module.add(own.function.name, own.compile(module.py())?))
 }
 
 /// The lines of the stub file.
@@ -59,22 +53,23 @@ pub(super) fn stubs() -> String {
     functions().iter().map(Declaration::stub).collect()
 }
 
-/// A function as source and texts.
+/// A function as source and documentation.
 #[derive(Clone)]
 struct Declaration {
     function: &'static Function,
     arguments: Vec<Argument>,
-    text: String,
+    documentation: String,
     run: fn(&Function, &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
 }
 
-/// An argument with its default, and its types in documentation and in stubs.
+/// An argument with its types in documentation and in stubs.
 #[derive(Clone)]
 struct Argument {
     name: &'static str,
-    default: String,
+    default: &'static str,
     doc_type: String,
     stub_type: String,
+    help: String,
 }
 
 /// The parameters of a function.
@@ -83,56 +78,59 @@ fn parameters<T: Operation>(function: &Function) -> impl Iterator<Item = &'stati
     T::PARAMETERS.iter().filter(move |own| !own.is_flag_only && Some(own.name) != fixed)
 }
 
-/// The name of a parameter in Python.
-fn python_name<T>(own: &Parameter<T>) -> &'static str {
-    own.python.unwrap_or(own.name)
+/// The functions of an operation.
+fn declarations<T: Operation>() -> Vec<Declaration> {
+    let all = T::FUNCTIONS.iter().map(|function| {
+        let shared = [
+            ("channel_axis", ["int"; 2], "The axis of channels, each computed by itself"),
+            ("out", ["ndarray", "Array"], "Array for the result, with its shape and type"),
+            ("device", ["Device"; 2], "The device; by default that of `set_device`"),
+        ];
+        let shared = shared.map(|(name, types, help)| Argument::optional(name, types, help));
+        let arguments: Vec<_> = parameters::<T>(function).map(Argument::of).chain(shared).collect();
+        let text = function.fixed.map_or(T::TEXT, |fixed| fixed.text);
+        let documentation = documentation(text, &arguments, T::RETURNS, function.example);
+        Declaration { function, arguments, documentation, run: run::<T> }
+    });
+    all.collect()
 }
 
 impl Argument {
     fn of<T>(own: &Parameter<T>) -> Self {
-        let (mut doc_type, mut stub_type) = match own.kind {
-            Kind::Switch => ("bool".to_owned(), "bool".to_owned()),
+        let mut help = own.text.trim_end().to_owned();
+        let [doc_type, stub_type] = match own.kind {
+            Kind::Switch => ["bool".into(), "bool".into()],
             Kind::Choice(choices) => {
                 let names: Vec<_> = choices.iter().map(|own| format!("{:?}", own.name())).collect();
                 let names = names.join(", ");
-                (format!("{{{names}}}"), format!("Literal[{names}]"))
+                [format!("{{{names}}}"), format!("Literal[{names}]")]
             }
             Kind::Number { is_whole, is_per_axis } => {
                 let number = if is_whole { "int" } else { "float" };
                 if is_per_axis {
+                    let end = help.find("\n\n").unwrap_or(help.len());
+                    help.insert_str(end, ", for all axes or for each axis");
                     let doc_type = format!("{number} or sequence of {number}");
-                    (doc_type, format!("{number} | Sequence[{number}]"))
+                    [doc_type, format!("{number} | Sequence[{number}]")]
                 } else {
-                    (number.to_owned(), number.to_owned())
+                    [number.into(), number.into()]
                 }
             }
         };
-        let default = own.default.unwrap_or(if own.is_optional { "None" } else { "False" });
         if own.is_optional {
-            doc_type += ", optional";
-            stub_type += " | None";
-        } else {
-            doc_type += &format!(", default {default}");
+            return Self::optional(own.python, [&doc_type, &stub_type], &help);
         }
-        Self { name: python_name(own), default: default.into(), doc_type, stub_type }
+        let default = own.default.unwrap_or("False");
+        let doc_type = format!("{doc_type}, default {default}");
+        let help = paragraphs(&help, "    ");
+        Self { name: own.python, default, doc_type, stub_type, help }
     }
-}
 
-/// The functions of an operation.
-fn declarations<T: Operation>() -> Vec<Declaration> {
-    let shared = SHARED.map(|[name, doc_type, stub_type, _]| Argument {
-        name,
-        default: "None".into(),
-        doc_type: format!("{doc_type}, optional"),
-        stub_type: format!("{stub_type} | None"),
-    });
-    let all = T::FUNCTIONS.iter().map(|function| {
-        let own = parameters::<T>(function).map(Argument::of);
-        let arguments: Vec<_> = own.chain(shared.clone()).collect();
-        let text = documentation::<T>(function, &arguments);
-        Declaration { function, arguments, text, run: run::<T> }
-    });
-    all.collect()
+    fn optional(name: &'static str, [doc_type, stub_type]: [&str; 2], help: &str) -> Self {
+        let (doc_type, stub_type) =
+            (format!("{doc_type}, optional"), format!("{stub_type} | None"));
+        Self { name, default: "None", doc_type, stub_type, help: paragraphs(help, "    ") }
+    }
 }
 
 impl Declaration {
@@ -149,61 +147,43 @@ impl Declaration {
         let all = self.arguments("image: ArrayLike", |own| {
             format!("{}: {} = {}", own.name, own.stub_type, own.default)
         });
-        let (own, shared) = all.split_at(all.len() - SHARED.len());
+        let (own, shared) = all.split_at(all.len() - SHARED);
         let [own, shared] = [own, shared].map(|line| line.join(", "));
         format!("def {}(\n    {own},\n    {shared},\n) -> Array: ...\n", self.function.name)
     }
 
     /// The function.
     fn compile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let name = self.function.name;
+        let Self { function, run, .. } = *self;
         let signature = self.arguments("image", |own| format!("{}={}", own.name, own.default));
         let names: Vec<&str> = self.arguments.iter().map(|own| own.name).collect();
-        let source = format!(
-            "def {name}({}): return _run(image, {})",
-            signature.join(", "),
-            names.join(", ")
-        );
-        let (function, run) = (self.function, self.run);
-        let run = PyCFunction::new_closure(
-            py,
-            None,
-            None,
-            move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-                run(function, arguments)
-            },
-        )?;
+        let (signature, names) = (signature.join(", "), names.join(", "));
+        let source = format!("def {}({signature}): return _run(image, {names})", function.name);
+        let run = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            run(function, arguments)
+        };
         let globals = PyDict::new(py);
         globals.set_item("__name__", "gpuproc")?;
-        globals.set_item("_run", run)?;
+        globals.set_item("_run", PyCFunction::new_closure(py, None, None, run)?)?;
         py.run(&CString::new(source)?, Some(&globals), None)?;
-        let function = globals.as_any().get_item(name)?;
-        function.setattr("__doc__", &self.text)?;
+        let function = globals.as_any().get_item(function.name)?;
+        function.setattr("__doc__", &self.documentation)?;
         Ok(function)
     }
 }
 
 /// The documentation in the format of NumPy.
-fn documentation<T: Operation>(function: &Function, arguments: &[Argument]) -> String {
-    let text = function.fixed.map_or(T::TEXT, |fixed| fixed.text);
-    let mut text = paragraphs(text, "");
-    text += "\nParameters\n----------\nimage : array_like\n";
-    text += "    Image or volume of 1 to 3 axes, and one more with `channel_axis`.\n";
-    let own = parameters::<T>(function).map(|own| match own.kind {
-        Kind::Number { is_per_axis: true, .. } => {
-            let (first, rest) = own.text.split_once("\n\n").unwrap_or((own.text, ""));
-            let first = first.trim_end();
-            paragraphs(&format!("{first}, for all axes or for each axis\n\n{rest}"), "    ")
-        }
-        _ => paragraphs(own.text, "    "),
-    });
-    let shared = SHARED.map(|[.., text]| format!("    {text}\n"));
-    for (argument, help) in arguments.iter().zip(own.chain(shared)) {
-        let _ = write!(text, "{} : {}\n{help}", argument.name, argument.doc_type);
-    }
-    text += &format!("\nReturns\n-------\nndarray\n    {}\n", T::RETURNS);
-    text += "\nExamples\n--------\n>>> import numpy as np, gpuproc as gp\n";
-    text + function.example + "\n"
+fn documentation(text: &str, arguments: &[Argument], returns: &str, example: &str) -> String {
+    let arguments =
+        arguments.iter().map(|own| format!("{} : {}\n{}", own.name, own.doc_type, own.help));
+    let (text, arguments) = (paragraphs(text, ""), arguments.collect::<String>());
+    format!(
+        "{text}\n\
+         Parameters\n----------\n\
+         image : array_like\n    Image or volume of 1 to 3 axes, and one more with `channel_axis`.\n{arguments}\n\
+         Returns\n-------\nndarray\n    {returns}\n\n\
+         Examples\n--------\n>>> import numpy as np, gpuproc as gp\n{example}\n"
+    )
 }
 
 /// The lines of `text` behind `indent`. Each paragraph ends with a full stop.
@@ -215,7 +195,7 @@ fn paragraphs(text: &str, indent: &str) -> String {
     paragraphs.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs the operation on the arguments `image`, those of `parameters`, and those of [`SHARED`].
+/// Runs the operation on the arguments `image`, those of `parameters`, and the shared ones.
 fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let image = arguments.get_item(0)?;
     let mut operation = T::default();
@@ -223,7 +203,7 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
         let own = T::PARAMETERS.iter().find(|own| own.name == fixed.parameter);
         own.into_iter().for_each(|own| (own.set)(&mut operation, Given::Choice(fixed.choice)));
     }
-    let count = arguments.len() - SHARED.len();
+    let count = arguments.len() - SHARED;
     for (own, value) in parameters::<T>(function).zip(arguments.get_slice(1, count)) {
         (own.set)(&mut operation, read(own, &value)?);
     }
@@ -242,7 +222,7 @@ fn read<T>(own: &Parameter<T>, value: &Bound<'_, PyAny>) -> PyResult<Given> {
     if own.is_optional && value.is_none() {
         return Ok(Given::Nothing);
     }
-    let name = python_name(own);
+    let name = own.python;
     let given = match own.kind {
         Kind::Switch => return value.extract().map(Given::Switch),
         Kind::Choice(choices) => given(value)?
@@ -260,6 +240,12 @@ fn read<T>(own: &Parameter<T>, value: &Bound<'_, PyAny>) -> PyResult<Given> {
         Kind::Number { .. } => value.extract::<Real>()?.number(name).map(Given::from),
     };
     given.map_err(exception)
+}
+
+/// The value of the type `T` that is called `text`, for the argument `name`.
+pub(super) fn choice_of<T: Value>(name: &str, text: &str) -> Result<T> {
+    let given = choice(name, T::KIND.choices(), text)?;
+    Ok(T::from_given(given).expect("a choice of its type"))
 }
 
 /// The choice that is called `text`.

@@ -7,31 +7,18 @@ use super::{
     arguments::{Int, PerAxis},
     array::{as_array, axis_index, bool_as_u8, stored},
     device::Device,
+    error::exception,
     filters::Call,
+    operations::choice_of,
 };
 use crate::{
     kernels::{
         label::Label,
-        project::{Method, Projection},
-        resize::{Interpolation, Resize, Size},
+        project::Projection,
+        resize::{Resize, Size},
     },
-    util::error::{Error, Result},
+    util::error::Error,
 };
-
-fn interpolation(name: &str) -> Result<Interpolation> {
-    Ok(match name {
-        "nearest" => Interpolation::Nearest,
-        "area" => Interpolation::Area,
-        "linear" => Interpolation::Linear,
-        "cubic" => Interpolation::Cubic,
-        "lanczos3" => Interpolation::Lanczos3,
-        _ => {
-            return Err(Error::usage(format_args!(
-                "interpolation: unknown interpolation {name:?}; expected nearest, area, linear, cubic or lanczos3"
-            )));
-        }
-    })
-}
 
 /// Image or volume of another size.
 ///
@@ -78,7 +65,7 @@ pub(super) fn resize<'py>(
         if sizes.contains(&0) {
             return Err(Error::usage("output_shape: expected sizes above 0"));
         }
-        let filter = self::interpolation(interpolation)?;
+        let filter = choice_of("interpolation", interpolation)?;
         let (size, axes) = (Size::Exact(sizes.map(Some)), axes.max(2));
         Ok(Resize { size, axes, filter, linear: linear_light, shrink_on_load: false })
     })
@@ -124,18 +111,7 @@ pub(super) fn project<'py>(
     out: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let method = match method {
-        "max" => Method::Max,
-        "min" => Method::Min,
-        "mean" => Method::Mean,
-        "sum" => Method::Sum,
-        "std" => Method::Std,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "method: unknown method {method:?}; expected max, min, mean, sum or std"
-            )));
-        }
-    };
+    let method = choice_of("method", method).map_err(exception)?;
     let array = as_array(image)?;
     let axes = array.ndim();
     let axis = axis_index("axis", axis, axes)?;

@@ -4,6 +4,8 @@
 //! command line and the Python module read the table: flags, help, functions with their documentation, ranges and messages
 //! follow from it.
 
+#![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line reads the tables"))]
+
 mod value;
 
 use std::ops::RangeInclusive;
@@ -21,8 +23,8 @@ use crate::{
 pub struct Parameter<T> {
     /// Its name.
     pub name: &'static str,
-    /// Its name in Python, if that is another.
-    pub python: Option<&'static str>,
+    /// Its name in Python.
+    pub python: &'static str,
     /// Its flag as in help: `-r, --radius <R[,R..]>`.
     pub flag: &'static str,
     /// Its documentation. A name between backticks is another parameter.
@@ -164,7 +166,7 @@ macro_rules! operation {
             const PARAMETERS: &'static [$crate::api::operation::Parameter<Self>] = &[$(
                 $crate::api::operation::Parameter {
                     name: stringify!($field),
-                    python: operation!(@option $(stringify!($python))?),
+                    python: operation!(@python $field $($python)?),
                     flag: $flag,
                     text: concat!($($help, "\n"),+),
                     kind: <$value as $crate::api::operation::Value>::KIND,
@@ -196,6 +198,8 @@ macro_rules! operation {
             const EXAMPLES: &'static [&'static str] = &[$($line),+];
         }
     };
+    (@python $field:ident) => { stringify!($field) };
+    (@python $field:ident $python:ident) => { stringify!($python) };
     (@given) => { None };
     (@given $value:literal) => { Some($crate::api::operation::Given::from($value)) };
     (@is_given) => { false };

@@ -152,6 +152,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The choices, if there are some.
+    pub fn choices(self) -> &'static [Choice] {
+        if let Self::Choice(choices) = self { choices } else { &[] }
+    }
+
     /// The value of a parameter without a default, before it is set.
     pub fn initial(self) -> Given {
         match self {

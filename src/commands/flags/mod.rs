@@ -15,12 +15,12 @@ mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
-pub use axes::{PerAxis, parse_sigma};
+pub use axes::{parse_per_axis, parse_sigma};
 pub use batch::{FilesFromArgs, ShardArgs};
 pub use choice::{Choice, choice_parser, dtype_parser};
 pub use filter::{FilterArgs, FilterCommand};
 pub use image::IMAGE_FORMATS;
-pub use operation::OperationArgs;
+pub use operation::{OperationArgs, choices};
 pub use output::{OutputArgs, Outputs, PlannedOutput, is_volume_name};
 pub use pictures::FolderArgs;
 pub use steps::{SideFiles, Step, Steps};

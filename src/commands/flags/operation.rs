@@ -5,9 +5,9 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use super::{FilterArgs, FilterCommand};
+use super::{FilterArgs, FilterCommand, parse_per_axis};
 use crate::{
-    api::operation::{Choice, Given, Kind, Operation, Parameter, PerAxis, WrongParameter},
+    api::operation::{Choice, Given, Kind, Operation, Parameter, Value, WrongParameter},
     util::error::{Error, Result},
 };
 
@@ -93,11 +93,25 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Choice(choices) => arg.value_parser(choice_parser(choices)),
         Kind::Number { is_whole, is_per_axis } => arg.value_parser(move |text: &str| {
-            let given = numbers(text, is_whole, is_per_axis).map(Given::Numbers);
+            let number = |part: &str| {
+                if is_whole {
+                    part.parse::<u64>().ok().map(|number| number as f64)
+                } else {
+                    part.parse().ok()
+                }
+            };
+            let numbers = parse_per_axis(text, number);
+            let given = numbers.filter(|_| is_per_axis || !text.contains(',')).map(Given::Numbers);
             let given = given.filter(|&given| own.is_in_range(given));
             given.ok_or_else(|| expected(own, is_whole, is_per_axis))
         }),
     }
+}
+
+/// The parser of a flag with the choices of the type `T`.
+pub fn choices<T: Value + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    choice_parser(T::KIND.choices())
+        .map(|given| T::from_given(given).expect("a choice of its type"))
 }
 
 fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Given> {
@@ -109,23 +123,6 @@ fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Gi
         let chosen = choices.iter().find(|choice| choice.is_called(&typed));
         Given::Choice(chosen.expect("one of the possible values").name())
     })
-}
-
-/// Reads one number, or one for each axis.
-fn numbers(text: &str, is_whole: bool, is_per_axis: bool) -> Option<PerAxis<f64>> {
-    let number = |part: &str| {
-        if is_whole {
-            part.parse::<u64>().ok().map(|number| number as f64)
-        } else {
-            part.parse().ok()
-        }
-    };
-    let numbers: Option<Vec<f64>> = text.split(',').map(|part| number(part.trim())).collect();
-    match numbers?.as_slice() {
-        &[one] => Some(PerAxis::from(one)),
-        each if is_per_axis && each.len() <= 3 => Some(PerAxis::each(each)),
-        _ => None,
-    }
 }
 
 /// The message about a value that is no number, or out of range.
