@@ -1,4 +1,4 @@
-//! Tables on a terminal, and texts in tables of CSV. Tables that are wider than the terminal are split into groups of columns.
+//! Tables on a terminal, and text in CSV tables. Tables wider than the terminal are split into groups of columns.
 
 use terminal_size::{Height, Width, terminal_size};
 

@@ -1,4 +1,4 @@
-//! What is known of the samples of a grid before one of them is read.
+//! Description of a grid's samples, known before any is read.
 
 use super::{
     dtype::Dtype,
@@ -12,15 +12,15 @@ use super::{
 pub struct Description {
     /// The size and the type of the samples.
     pub grid: GridType,
-    /// What the samples stand for.
+    /// Meaning of the samples.
     pub kind: Kind,
-    /// What the samples have in common with those of the source.
+    /// Relation of the samples to those of the source.
     pub origin: Origin,
     /// Positions in the world; `None` if they are unknown.
     pub placement: Option<Placement>,
 }
 
-/// What samples stand for.
+/// Meaning of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Intensities, or numbers whose meaning is unknown.
@@ -35,7 +35,7 @@ pub enum Kind {
     Quantity,
 }
 
-/// What the samples of a result have in common with those of the source.
+/// Relation of the samples of a result to those of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Nothing: labels, classes, a gradient.

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Log of a run. Its file is opened after a check that the run does not use it otherwise. Without a file, nothing is
+/// Log of a run. Its file is opened after a check for other uses of it in the run. Without a file, nothing is
 /// logged.
 #[derive(Debug)]
 pub struct Events {
@@ -93,7 +93,7 @@ impl Events {
         }
     }
 
-    /// Gives up a log that is not open: its file is used for something else.
+    /// Discards an unopened log, because its file has another use.
     pub fn give_up(&self) {
         let mut state = self.state();
         if matches!(*state, State::Waiting(_)) {

@@ -95,7 +95,7 @@ impl Job {
         self.report_warning_of(&[self.filter.finding()], session)
     }
 
-    /// As [`Job::report_warning`], of all shards, with what each found out.
+    /// As [`Job::report_warning`], for the findings of all shards.
     ///
     /// # Errors
     /// As there.

@@ -62,7 +62,7 @@ pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Sessi
     }
     let mut pyramid = pyramid(output)?;
     let result = job.filter.describe(file.description())?;
-    // Means of the labels of an input are none.
+    // Means of labels are not labels.
     pyramid.are_labels &= result.origin == Origin::Selected;
     pyramid.are_labels |= result.kind == Kind::Labels;
     if let Some(lost) = pyramid.losses() {

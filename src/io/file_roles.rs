@@ -55,7 +55,7 @@ pub struct FileRoles {
     /// The names of roles, counted from 1.
     roles: Vec<&'static str>,
     hashers: [RandomState; 2],
-    /// Outputs that are folders and replaced as a whole, and folders of other files whose names are like those.
+    /// Folders named like stores: outputs that are replaced as a whole, or folders of other files.
     stores: HashMap<KeyHash, Store>,
     /// The folder of the last file, its identity, and whether it ignores case.
     folder: Option<(PathBuf, FileId, bool)>,
@@ -90,8 +90,7 @@ fn file_id(path: &Path) -> Option<FileId> {
     fs::canonicalize(path).ok()
 }
 
-/// Whether the file system takes names in `folder` that differ only in case for the same. The name of the folder itself
-/// shows it.
+/// Whether file names in `folder` ignore case. Found by looking up the folder under its name with the case changed.
 fn ignores_case(folder: &Path, id: &FileId) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { return false };

@@ -48,7 +48,7 @@ pub fn want(folder: &Path) {
 }
 
 /// Calls `create`, which creates a file or folder in `folder`. If `folder` is missing and wanted, it is created first.
-/// Files without a name do not keep it: another process that fails may take it for empty and remove it at any time.
+/// Unnamed files do not keep it: another process that fails may find it empty and remove it at any time.
 ///
 /// # Errors
 /// Those of `create` and of the operating system.

@@ -5,10 +5,10 @@
 //! out.raw.shards-1f3c9a5b77e02d64/data     the output: a file in its full length, or a folder of chunks
 //!                                 3        the mark of shard 3, created once the shard is in `data`
 //! ```
-//! The number is a hash of the job. A mark holds what its shard found out about the result. The process that finds the marks
-//! of all shards decides with all of that whether `data` is good, renames it and removes the folder.
-//! Two processes may do the same shard, even at the same time: both write the same bytes at the same offsets. The later
-//! one may write to a file that has its final name already; the bytes do not change.
+//! The number is a hash of the job. A mark holds what its shard found out about the result. The process that finds the
+//! marks of all shards decides from them whether `data` is good, renames it and removes the folder. Two processes may
+//! do the same shard, even at the same time: both write the same bytes at the same offsets. The later one may write to
+//! a file that has its final name already; the bytes do not change.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -101,7 +101,7 @@ pub struct SharedOutput {
     no_clobber: bool,
 }
 
-/// A function that completes the data at a path; it gets what each shard found out. The output gets no name if it fails.
+/// Function that completes the data at a path, given the findings of all shards. If it fails, the output gets no name.
 pub type CompleteFn<'a> = &'a dyn Fn(&Path, &[Value]) -> Result<()>;
 
 impl SharedOutput {
@@ -254,7 +254,7 @@ impl SharedOutput {
         renamed
     }
 
-    /// Removes the folder of the data and marks, and what killed processes have left of it and of others.
+    /// Removes the folder of data and marks, and the remains that killed processes left of such folders.
     fn clean_up(&self) {
         let _ = remove_folder(&self.folder);
         clean_up(&self.folder);

@@ -179,13 +179,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The same filter, whose tables take at most `workspace` of memory, if their size depends on the samples of the
-    /// input: the memory that [`Filter::working_bytes`] and [`Filter::copies`] do not count.
+    /// The same filter with tables limited to `workspace`; `None` unless their size depends on the samples.
+    /// [`Filter::working_bytes`] and [`Filter::copies`] do not count these tables.
     fn within(&self, _workspace: Workspace) -> Option<Box<dyn Filter>> {
         None
     }
 
-    /// The filter for the input that `input` describes, if it depends on all samples of it; `pass` reads them.
+    /// The filter prepared for `input`, if it depends on all samples of the input, which `pass` reads.
     ///
     /// # Errors
     /// Those of `pass` and of the device.
@@ -222,7 +222,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Completes what the filter writes in addition to the result, which is complete.
+    /// Completes the side outputs of the filter, after the result is complete.
     ///
     /// # Errors
     /// Those of writing.
@@ -230,7 +230,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What all runs so far found out about the results, for [`Filter::warning`]. Shards store it with their marks.
+    /// Finding of all runs so far about their results, for [`Filter::warning`]. Shards store it with their marks.
     fn finding(&self) -> Value {
         Value::Null
     }

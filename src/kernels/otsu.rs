@@ -159,8 +159,8 @@ impl PrefixSums {
         for (bounds, sign) in divisions.iter().zip([1, -1]) {
             parts.extend(bounds.windows(2).map(|ends| (self.class(ends[1], ends[0]), sign)));
         }
-        // Sums that differ do so by at least the inverse of the product of all sizes. With one more bit for each class,
-        // that exceeds what is left to be divided and the largest difference that is undecided.
+        // Different sums differ by at least the inverse of the product of all sizes. With one more bit for each class,
+        // that exceeds the undivided remainders and the largest undecided difference.
         let bits: u32 = parts.iter().map(|((count, _), _)| count.ilog2() + 2).sum();
         let mut difference = 0i128;
         for _ in 0..=bits.div_ceil(DIGIT) {

@@ -32,13 +32,13 @@ impl WrongType {
     }
 }
 
-/// An integer. Its type and its range are checked when it is used, by the name of its argument: one that `i64` cannot
-/// hold is the nearest number.
+/// An integer. Its type and range are checked on use, where the argument's name is known. One that `i64` cannot hold
+/// becomes the nearest number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Int(pub Result<i64, WrongType>);
 
-/// A float. Its type and its range are checked when it is used, by the name of its argument: one that `f64` cannot hold
-/// is infinite.
+/// A float. Its type and range are checked on use, where the argument's name is known. One that `f64` cannot hold
+/// becomes infinite.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Real(pub Result<f64, WrongType>);
 

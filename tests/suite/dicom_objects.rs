@@ -347,7 +347,7 @@ fn series_do_not_disturb_each_other() {
         slice("1.2.3.10", z).write(folder.join(format!("tree/a/b/{z}.dcm")), PLAIN);
     }
     slice("1.2.3.1", 7).write(folder.join("tree/c/0"), PLAIN);
-    // This one is not compressed by what it declares.
+    // Declared as JPEG-LS, but not compressed.
     slice("1.2.4", 0).write(folder.join("tree/c/1"), JPEG_LS);
     let stderr = works(folder, "blur tree o.nrrd --sigma 0");
     assert!(

@@ -30,7 +30,7 @@ const FILTERS: [(&str, usize); 15] = [
 
 const TYPES: [&str; 4] = ["uint8", "uint16", "float32", "float64"];
 
-/// Bytes that a run takes more or less than another one of the same command: stacks, and heaps of threads.
+/// Bytes by which runs of the same command differ: stacks, and heaps of threads.
 const NOISE: f64 = 6e6;
 
 /// Width and height of a slice of a volume. An image has the width, and is as high as all slices together.
@@ -65,8 +65,8 @@ fn estimate(run: &Measured) -> (f64, bool) {
     (bytes, run.stderr.contains(": in blocks of "))
 }
 
-/// Compares the estimates of `command` with what it takes more than for the tiny input: for the small input as a whole, and
-/// for one that is larger than `mib` MiB in blocks.
+/// Compares the estimates of `command` with its memory in excess of a run on the tiny input: for the small input as a
+/// whole, and for one larger than `mib` MiB in blocks.
 fn assert_estimated(folder: &Path, (command, mib): (&str, usize), inputs: &Inputs, output: &str) {
     let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
     let run = |input: &str, limit: &str| {

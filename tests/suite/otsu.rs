@@ -127,7 +127,7 @@ fn thresholds_equal_those_of_all_divisions() {
     }
 }
 
-/// Histograms that are symmetrical but for some samples of many: the best division is better by a tiny part.
+/// Nearly symmetrical histograms of many samples: the best division is better by a tiny fraction.
 #[test]
 fn thresholds_of_many_samples_are_exact() {
     let mut noise = Noise(3);

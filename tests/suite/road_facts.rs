@@ -271,9 +271,7 @@ impl Answer {
 /// The results of separate runs through files without loss.
 #[derive(Clone)]
 pub struct Separate {
-    /// The result, and the input of the last step.
     pub result: String,
-    pub before: String,
     /// The result of the last step that labels.
     pub labels: Option<String>,
     pub warnings: BTreeSet<String>,
@@ -345,8 +343,8 @@ impl Runner {
     /// Runs `steps` one by one, from the file `input` to files with the same extension.
     pub fn separate(&mut self, steps: &[&str], input: &str) -> Separate {
         let Some((last, first)) = steps.split_last() else {
-            let (result, before) = (input.to_owned(), input.to_owned());
-            return Separate { result, before, labels: None, warnings: BTreeSet::new() };
+            let result = input.to_owned();
+            return Separate { result, labels: None, warnings: BTreeSet::new() };
         };
         let key = format!("{} < {input}", steps.join(" --then "));
         if let Some(known) = self.separate.get(&key) {
@@ -359,7 +357,7 @@ impl Runner {
         if last.starts_with("label") {
             own.labels = Some(result.clone());
         }
-        own.before = std::mem::replace(&mut own.result, result);
+        own.result = result;
         self.separate.insert(key, own.clone());
         own
     }

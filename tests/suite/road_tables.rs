@@ -110,8 +110,8 @@ pub enum Expected {
     Result,
     /// The result, converted by this command line from `IN` to `OUT`.
     Converted(&'static str),
-    /// The result, and for [`Duty::Kind`] an output of the last step alone.
-    LastStep,
+    /// The result, and for [`Duty::Kind`] that of separate runs from store to store.
+    Stores,
     /// The result of the step that labels.
     Labels,
 }
@@ -156,7 +156,7 @@ const STORE: Sink = Sink {
     tail: "--levels 2 -o DIR/STEM.zarr",
     extension: "zarr",
     form: Form::Zarr,
-    expected: Expected::LastStep,
+    expected: Expected::Stores,
     ..VOLUME
 };
 const IMAGE: Sink = Sink {

@@ -120,7 +120,7 @@ fn resize_takes_the_smallest_level_that_suffices() {
     assert_eq!(([image.width, image.height], as_f64(&image.samples)[0]), ([8, 10], 10.0));
 }
 
-/// Pages of one size, or of sizes that are not halved, are pages; so are others without tiles, and two.
+/// Equal pages, pages that are not halved, untiled pages, and two pages alone do not make a pyramid.
 #[test]
 fn other_pages_stay_pages() {
     let folder = tempfile::tempdir().unwrap();

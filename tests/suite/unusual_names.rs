@@ -285,7 +285,7 @@ fn spreadsheets_run_no_file_names() {
     }
 }
 
-/// A run that fails before it writes leaves no folder, and its wish for one does not outlive it.
+/// A run that fails before it writes leaves no folder and does not let a later run create one.
 #[test]
 fn failed_runs_leave_no_folders() {
     let folder = tempfile::tempdir().unwrap();

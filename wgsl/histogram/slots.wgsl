@@ -40,7 +40,7 @@ const MODE = U16_LEVELS;
 // Samples per pixel, and the channel of U16_LEVELS.
 const CHANNELS = 1u;
 const CHANNEL = 0u;
-// Luminance = RED r + GREEN g + BLUE b of the samples plus BIAS or, LINEAR, of their light.
+// Luminance = RED r + GREEN g + BLUE b of the samples plus BIAS or of their light (LINEAR).
 const RED = 1063u;
 const GREEN = 3576u;
 const BLUE = 361u;

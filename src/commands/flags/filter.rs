@@ -150,7 +150,7 @@ impl FilterCommand {
         Self { files, step: Step { make: Arc::new(make), observed: None, makes_classes } }
     }
 
-    /// The same with the filters of `make`, which write further outputs.
+    /// The same, but `make` makes filters that write further outputs.
     pub fn observed(
         mut self,
         make: impl Fn(&Source, usize) -> Result<(Box<dyn Filter>, SideFiles)> + Send + Sync + 'static,
@@ -200,7 +200,7 @@ impl FilterArgs {
         let mut runs = Vec::new();
         session.check_files(|roles| {
             for output in outputs {
-                // The last run takes the names of the inputs, of which there may be many.
+                // There may be many input names: the last run takes them without a copy.
                 let args = if runs.len() + 1 == count { left.take() } else { left.clone() };
                 let args = Self { output, ..args.expect("each output has a run") };
                 // The first run writes the side files.

@@ -68,7 +68,7 @@ pub struct PlannedOutput {
 pub struct Outputs {
     destination: Destination,
     tree: KeptFolders,
-    /// Whether there are several inputs: one whose name cannot be used is then an unusable input, not wrong usage.
+    /// Whether there are several inputs. Then an unusable name makes one input fail; it is not wrong usage.
     are_several: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::{
 /// Makes the filter of a command for an input of 2 or 3 axes.
 pub type MakeFilter = Arc<dyn Fn(&Source, usize) -> Result<Box<dyn Filter>> + Send + Sync>;
 
-/// Makes the same filter with the outputs that it writes itself, such as a table.
+/// Makes the same filter, and returns its side files, such as a table.
 pub type MakeObserved =
     Arc<dyn Fn(&Source, usize) -> Result<(Box<dyn Filter>, SideFiles)> + Send + Sync>;
 

@@ -115,7 +115,7 @@ impl Table {
     /// Opens the intensity image, whose size must be `dims`, within `bytes` of memory.
     fn intensities(&self, dims: [usize; 3], bytes: u64) -> Result<Option<Intensities>> {
         let Some(source) = &self.intensity else { return Ok(None) };
-        // An eighth is part of what the estimates leave for buffers.
+        // The reserve for buffers in the estimates covers an eighth.
         let limits = Limits { memory: bytes.max(self.limits.memory / 8), ..self.limits };
         let (own, opened) = match &self.layout {
             Some(layout) => {

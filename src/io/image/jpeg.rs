@@ -94,12 +94,12 @@ fn parse_shrunken<'a>(
     let file = JpegFile::parse(bytes, &Container::default())?;
     let mut sampling = file.frame.components.iter().flat_map(|component| component.sampling);
     let upright = decoded(&file, Vec::new(), None).upright_size();
-    // The resolution of three fourths cannot be halved, and wide samples are decoded in full.
+    // Components with sampling factor 3 cannot be halved; wide samples are decoded in full.
     let is_full = is_wide(&file) || sampling.any(|factor| factor == 3);
     let (factors, sizes): (Vec<_>, Vec<_>) = smaller_sizes(upright).into_iter().unzip();
     let chosen = if is_full { None } else { shrink(upright, &sizes) };
     let shrink = chosen.map_or(1, |at| factors[at]);
-    // Samples that are not decoded to u8 are decoded to u16 first, and those of lossy colours to planes before.
+    // Wide samples are decoded to u16 first; those of lossy colours are decoded to planes before that.
     let is_lossy_colour = file.process != Process::Lossless && file.frame.components.len() > 1;
     let factor = if !is_wide(&file) { 1 } else { 3 + u64::from(is_lossy_colour) };
     let bytes = factor * file.frame.pixel_bytes().div_ceil(shrink * shrink) as u64;

@@ -30,8 +30,8 @@ pub const MAX_METADATA_BYTES: u64 = 32 << 20;
 /// Bytes that a decoder may take in addition to the samples with any limit.
 pub const MIN_SCRATCH: u64 = 16 << 20;
 
-/// Returns an error if `what`, a step of a decoder, takes more than the allowed memory in addition to the samples, of which
-/// there is one copy while the file is decoded.
+/// Returns an error if `what`, a step of a decoder, takes too much memory in addition to the samples. While the file is
+/// decoded, there is one copy of the samples.
 pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
     let others = limits.copies.saturating_sub(1);
     let needed = bytes.saturating_add(bytes.checked_div(others).unwrap_or(0));

@@ -214,7 +214,7 @@ pub enum PlacementSupport {
     Straight,
     /// Any affine map, to the coordinates of this space, or with `None` of the placement's own space.
     Affine(Option<Space>),
-    /// Any affine map to the coordinates of this space. Of a placement in an unknown space, the spacing alone.
+    /// Any affine map to the coordinates of this space. In an unknown space, only the spacing is stored.
     Anatomical(Space),
 }
 

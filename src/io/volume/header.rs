@@ -131,7 +131,7 @@ pub struct Description {
     pub skip: Skip,
     /// Encoding of the samples.
     pub encoding: Encoding,
-    /// Axes that do not belong to space but are faster than the slowest one that does, the fastest first.
+    /// Non-spatial axes that are faster than the slowest spatial axis, the fastest first.
     pub inner_axes: Vec<InnerAxis>,
     /// Whether z is the fastest axis (Fortran order), so that all samples must be reordered.
     pub transposed: bool,
@@ -209,7 +209,7 @@ impl Skip {
     }
 }
 
-/// An axis of a file that does not belong to space but is faster than the slowest axis that does.
+/// A non-spatial axis of a file that is faster than the slowest spatial axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InnerAxis {
     /// Number of samples of all faster axes.

@@ -9,7 +9,7 @@ pub fn count(axes: &[InnerAxis]) -> usize {
     axes.iter().map(|axis| axis.size).product()
 }
 
-/// The samples of `size` bytes at the position `index` of `axes`, which are counted together, the fastest first.
+/// The samples of `size` bytes at position `index` among the positions of all `axes`, the fastest first.
 pub fn select(
     mut input: ByteStream,
     axes: &[InnerAxis],

@@ -273,8 +273,8 @@ impl Components {
         let seams = before.as_ref().zip(new.first()).map(|(runs, slab)| (runs, 0, slab));
         let inner = new.windows(2).map(|pair| (&pair[0].runs, node(&pair[0]), &pair[1]));
         let seams: Vec<_> = seams.into_iter().chain(inner).collect();
-        // Of the bytes that `runs::bytes` counts for a run, the roots and the last pass need 8 later. Until then, they are
-        // for pairs: those of as many seams as threads, a quarter of a large band.
+        // Roots and the last pass need 8 of the bytes that `runs::bytes` counts for a run. Until then, these hold the
+        // pairs of as many seams as threads: a quarter of a large band.
         for seams in seams.chunks(rayon::current_num_threads()) {
             let joined = seams.iter().par_map(|&(runs, first, slab)| {
                 (seam([runs, &slab.runs], slices, rule.reach), first, node(slab))

@@ -91,19 +91,19 @@ pub struct Regions {
     done: Spill<Region>,
     /// Number of regions so far.
     count: u32,
-    /// Number of open regions from which on they are searched for regions that have ended.
+    /// Number of open regions at which a search for ended ones begins.
     limit: usize,
     /// Maximum number of open regions in memory.
     max_open: usize,
 }
 
-/// Regions that are searched for those that have ended, at least.
+/// Minimum number of open regions to search for ended ones.
 const MIN_SEARCHED: usize = 1 << 14;
 
 impl Regions {
     /// No regions so far. What exceeds `workspace` is kept on disk.
     pub fn new(workspace: Workspace) -> Self {
-        /// Bytes of an open region while the map grows, which holds the smaller map at the same time.
+        /// Bytes of an open region while the map grows: the old and the new map are in memory.
         const OPEN_BYTES: u64 = 4 * size_of::<Region>() as u64;
         let half = workspace.of(workspace.bytes / 2);
         let max_open = ((half.bytes / OPEN_BYTES) as usize).max(MIN_SEARCHED / 4);
@@ -165,8 +165,7 @@ impl Regions {
         })
     }
 
-    /// Moves the regions to `done` that have no samples from the slice before `position` on, or all of them if too many
-    /// are left.
+    /// Moves regions without samples from `position - 1` on to `done`, or all regions if too many are left.
     fn close(&mut self, axis: usize, position: u64) -> Result<()> {
         let has_ended = |region: &Region| region.end[axis] < position;
         let mut ended = self.open.values().filter(|region| has_ended(region)).count();

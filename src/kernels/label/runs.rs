@@ -93,7 +93,7 @@ fn for_each_bit(mut bits: u64, mut each: impl FnMut(u32)) {
 pub fn bytes(rows: u64, width: usize, runs: u64, (is_equal, has_weights): (bool, bool)) -> u64 {
     let words = 8 * width.div_ceil(64) as u64;
     let row = size_of::<usize>() as u64 + if is_equal { 4 * words } else { words };
-    // A provisional number has 4 bytes in the runs, the forests of slab and band, and the last pass, and two weights.
+    // A provisional number takes 4 bytes each in runs, slab forest, band forest and last pass, and two weights.
     let run = 16 + if is_equal { 8 } else { 0 } + if has_weights { 16 } else { 0 };
     rows.saturating_mul(row).saturating_add(runs.saturating_mul(run))
 }

@@ -223,7 +223,7 @@ impl Filter for Resize {
         let size = input.dtype.size() as f64;
         let is_nearest = self.filter == Interpolation::Nearest;
         let has_alpha = matches!(input.shape.channels, 2 | 4) && !is_nearest;
-        // Bytes of a sample in the space of averages if it has another type, and between passes.
+        // Bytes of a sample that is converted before it is averaged, and between passes.
         let (converted, between) = match input.dtype {
             Dtype::U8 | Dtype::U16 if has_alpha || self.linear && !is_nearest => (4.0, 4.0),
             Dtype::U32 | Dtype::I32 => (8.0, 8.0),

@@ -84,8 +84,8 @@ impl AxisFilter {
         self.from as f64 / self.to as f64
     }
 
-    /// The centre of result `position`, counted from a sample that is returned, too. Results that are a period apart
-    /// have the same bits.
+    /// The centre of result `position`, relative to a sample that is also returned. Results a period apart have the
+    /// same bits.
     fn centre(self, position: usize) -> (f64, usize) {
         let [period, step] = self.period;
         (((position % period) as f64 + 0.5) * self.scale(), position / period * step)
@@ -178,9 +178,9 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of the results `output`. Windows count from the first of the samples `loaded`, which are in memory. If
-    /// `is_padded`, windows have a multiple of 4 samples where as many are loaded, with weights of 0. Vectors of 4 leave no
-    /// rest then: images take 0.6 to 0.9 times as long along x.
+    /// The weights of the results `output`. Windows count from the first of the samples `loaded`, which are in memory.
+    /// If `is_padded`, weights of 0 fill windows to a multiple of 4 samples where these are loaded. Vectors of 4 then
+    /// have no remainder: images take 0.6 to 0.9 times as long along x.
     ///
     /// # Errors
     /// If there is not enough memory.

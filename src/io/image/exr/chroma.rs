@@ -82,7 +82,7 @@ pub fn decode(bytes: &[u8], file: &MetaData, channels: usize) -> Result<Vec<f32>
     for chunk in chunks {
         let chunk = chunk?;
         chunk::check(&file.headers[0], &chunk)?;
-        // Two rows have a byte per pixel of both chroma channels together, as a mean; a single row has two, or none.
+        // In two rows, chroma takes one byte per pixel on average; in a single row, it takes two bytes, or none.
         let block = file.headers[0].get_block_data_indices(&chunk.compressed_block)?;
         let place = file.headers[0].get_absolute_block_pixel_coordinates(block)?;
         let first = usize::try_from(place.position.1)?;
@@ -161,8 +161,8 @@ mod tests {
     use super::{super::decode, *};
     use crate::{data::samples::Samples, io::Limits};
 
-    /// A file of 8 x 4 pixels of luminance 0.25, whose chroma grows to the right and down. Its blocks are as long as
-    /// without compression, and therefore not compressed.
+    /// A file of 8 x 4 pixels of luminance 0.25, whose chroma grows to the right and down. Its blocks have their
+    /// uncompressed length, so decoders take them as stored.
     fn file(compression: u8, lines: usize) -> Vec<u8> {
         let attribute = |name: &str, kind: &str, value: &[u8]| {
             let len = (value.len() as u32).to_le_bytes();

@@ -34,7 +34,7 @@ pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> Result<
             Fax::Group4 => true,
             Fax::Group3 { is_2d } => {
                 bits.skip_eol();
-                // A bit after the end of the line before says how the next one is coded.
+                // A bit after each end-of-line code says how the next row is coded.
                 is_2d && bits.take(1) == 0
             }
         };
@@ -48,7 +48,7 @@ pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> Result<
         paint(&current, width, row);
         match (decoded, fax) {
             (Some(()), _) => {}
-            // The next line can be found by its code.
+            // Decoding can resume at the next line.
             (None, Fax::Group3 { .. }) if bits.find_eol() => is_damaged = true,
             (None, _) => return Ok(true),
         }
@@ -90,7 +90,7 @@ impl BitReader for Bits<'_> {
 }
 
 impl Bits<'_> {
-    /// Zeros at the beginning of an end of line, which no other code has.
+    /// Leading zeros of an end-of-line code; no other code has as many.
     const EOL_ZEROS: u8 = 11;
 
     fn is_at_end(&self) -> bool {
@@ -103,7 +103,7 @@ impl Bits<'_> {
         taken
     }
 
-    /// Skips an end of line, with any number of zeros before its 1, if one is next.
+    /// Skips an end-of-line code, with all zeros before its 1, if one is next.
     fn skip_eol(&mut self) {
         if self.peek(Self::EOL_ZEROS) == Some(0) {
             while !self.is_at_end() && self.take(1) == 0 {}

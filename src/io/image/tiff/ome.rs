@@ -33,8 +33,8 @@ fn elements<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Order of the planes of a file with these numbers of positions along z, c and t, from `DimensionOrder`; `None` unless
-/// it has each axis once. The product of `sizes` must not overflow.
+/// Order of planes by `DimensionOrder`, with `sizes` positions along z, c and t; `None` unless it has each axis once.
+/// The product of `sizes` must not overflow.
 pub fn plane_order(text: &str, sizes: [usize; 3]) -> Option<PlaneOrder> {
     PlaneOrder::new(attribute(pixels(text)?, "DimensionOrder").unwrap_or("XYZCT"), sizes)
 }

@@ -1,6 +1,6 @@
 //! Order of the planes of a stack.
 
-/// Order of planes: the positions along z, c (channels) and t (times) are the digits of the number of a plane.
+/// Order of planes. The digits of a plane's number are its positions along z, c (channels) and t (times).
 #[derive(Clone, Copy, Debug)]
 pub struct PlaneOrder {
     /// Number of positions along z, c and t.

@@ -51,8 +51,8 @@ pub struct Planes {
 enum PlaneLayout {
     /// Offset of the directory of each plane.
     Pages(Vec<u64>),
-    /// Planes of this number of bytes, of which only the first has a directory, as in ImageJ's files of more than 4 GiB,
-    /// and the place of each plane among them.
+    /// Size of a plane in bytes, and index of each plane in file order. Only the first has a directory, as in ImageJ's
+    /// files of more than 4 GiB.
     Contiguous(u64, Vec<usize>),
 }
 
@@ -65,7 +65,7 @@ struct StackShape {
 }
 
 impl StackShape {
-    /// Planes of which each has the page of its number.
+    /// Each plane is stored in the page of its number.
     fn new(order: PlaneOrder) -> Self {
         let [slices, channels, times] = order.sizes();
         Self { counts: [channels, slices, times], pages: order.by_volume().collect() }

@@ -24,8 +24,8 @@ struct ImageKind {
 
 impl TiffFile<'_> {
     /// Pages of the file: the main chain without reduced copies and masks of other pages, or the whole chain if it has
-    /// nothing else. There is also one page if all are tiled and those after the first, at least two, are smaller and
-    /// smaller copies of it, and in a slide by Aperio.
+    /// nothing else. A slide by Aperio is one page. So are tiled pages if those after the first, at least two, are
+    /// smaller and smaller copies of it.
     pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
         // The sizes of the pages as long as each is tiled and a smaller copy of the first.

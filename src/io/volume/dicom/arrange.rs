@@ -39,7 +39,7 @@ pub fn slice_count(images: &[Image]) -> usize {
 /// Maximum number of groups that an item is compared with.
 const MAX_COMPARED: usize = 100;
 
-/// Splits `items` into groups whose items are like their first one, in the order of the first items.
+/// Groups items that are like the first of a group; groups keep the order of their first items.
 fn grouped<T>(items: Vec<T>, are_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
     let mut groups: Vec<Vec<T>> = Vec::new();
     for item in items {
@@ -74,7 +74,7 @@ pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, 
             Some(indices.iter().map(|&index| index as u64).collect())
         });
         let mut planes = Plane::of_slices(image);
-        // A scanner may follow the patient from one mosaic to the next; the first one places all.
+        // Mosaics may follow a moving patient; the position of the first applies to all.
         if image.mosaic.is_some_and(|mosaic| !mosaic.has_positions) {
             let first = first_mosaic.get_or_insert_with(|| planes.clone());
             if first.len() == planes.len() && first[0] != planes[0] {
@@ -122,8 +122,7 @@ fn largest<T>(
     (groups.remove(at), groups.drain(..).flatten())
 }
 
-/// Adds a loss for slices of a series that are not part of its volume, by their files: some series contain scout images
-/// and screenshots.
+/// Adds a loss that names a file with slices outside of the volume: some series contain scout images and screenshots.
 fn report_others(mut files: impl Iterator<Item = PathBuf>, losses: &mut Vec<Loss>) {
     if let Some(first) = files.next() {
         let (count, name) = (files.count() + 1, display_name(&first));
@@ -300,7 +299,7 @@ impl Series {
         self.report_duplicates(&copies);
     }
 
-    /// Adds a loss for slices that are ignored, each with that at whose position it is.
+    /// Adds a loss for ignored slices, each paired with the slice at its position.
     fn report_duplicates(&mut self, duplicates: &[(usize, usize)]) {
         if let Some(&(slice, original)) = duplicates.first() {
             self.description.losses.push(Loss::Other(format!(

@@ -390,7 +390,7 @@ impl Parser {
     }
 }
 
-/// The level of item i in a sequence, by the level around the sequence and i.
+/// Returns the level of item i, given the level around its sequence and i.
 type ItemLevel = fn(Level, usize) -> Level;
 
 /// The level of the items of the sequence `tag`; `None` if it is skipped. Files of implicit VR do not mark sequences.

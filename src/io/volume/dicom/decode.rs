@@ -47,7 +47,7 @@ pub fn decode(
     Ok(())
 }
 
-/// Inflates a frame that is deflated by itself.
+/// Inflates a frame that is a deflate stream.
 pub fn inflate(packed: &[u8], stored: &mut [u8]) -> Result<(), BoxError> {
     Ok(DeflateDecoder::new(packed).read_exact(stored)?)
 }

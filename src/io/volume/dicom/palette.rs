@@ -10,7 +10,7 @@ fn descriptor(top: &Attributes) -> Result<(usize, i64), BoxError> {
     let [entries, first, _] = top.vector(PALETTE).ok_or(MISSING)?;
     let is_wrapped = top.number(SIGNED) == Some(1.0) && first > 32767.0;
     let first = if is_wrapped { first - 65536.0 } else { first };
-    // As SS, numbers of entries above 32,767 are negative.
+    // Stored as SS, counts above 32,767 are negative.
     let entries = entries.trunc().rem_euclid(65536.0) as usize;
     Ok((if entries == 0 { 1 << 16 } else { entries }, first as i64))
 }

@@ -71,7 +71,7 @@ impl PixelFormat {
         let palette = has_palette.then(|| palette::bits(top)).transpose()?;
         let (samples, ybr) = match (photometric, samples) {
             ("MONOCHROME1" | "MONOCHROME2" | "PALETTE COLOR", 1.0) => (1, false),
-            // Decoders of JPEG 2000 undo the transforms of colours that are its own.
+            // JPEG 2000 decoders undo the colour transforms of JPEG 2000.
             ("RGB" | "YBR_ICT" | "YBR_RCT", 3.0) => (3, false),
             ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420", 3.0) => (3, true),
             (other, samples) => {

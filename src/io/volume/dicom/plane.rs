@@ -68,8 +68,8 @@ impl Plane {
         Self { first, ..*self }
     }
 
-    /// The plane of a tile, if `self` is that of the mosaic around it. Its position is that of the corner of a frame
-    /// of this size around the centre of a slice, so the corner of a slice lies half of the difference inside.
+    /// The plane of a tile, if `self` is that of the mosaic around it. Its position is the corner of a frame of its
+    /// size that is centred on a slice: the slice's own corner lies half the size difference inside.
     fn of_tile(&self, image: &Image, slice: usize) -> Self {
         let Some(Mosaic { has_positions: false, side, normal, .. }) = image.mosaic else {
             return *self;

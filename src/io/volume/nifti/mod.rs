@@ -40,7 +40,7 @@ pub const FORMAT: Format = Format {
     ..Format::new("NIfTI", &["nii", "hdr", "img"], |input| input.with_header(parse))
 };
 
-/// Intent codes of vectors, matrices and colours, whose components the fifth axis counts.
+/// Intents of vectors, matrices and colours, with components along the fifth axis.
 const VECTOR_INTENTS: [i32; 7] = [1004, 1005, 1006, 1007, 1009, 2003, 2004];
 
 fn has_signature(bytes: &[u8]) -> bool {

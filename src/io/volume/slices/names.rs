@@ -72,8 +72,8 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Adds to `files` all files in the folders below the folder `path` that fit, without Zarr stores. Gives up if none of
-/// the first files and folders, more than `max_others`, fits.
+/// Adds all fitting files in folders below `path` to `files`, except in Zarr stores. Gives up if more than `max_others`
+/// files and folders come before the first that fits.
 pub fn add_nested(
     source: &Source,
     path: &Path,
