@@ -64,6 +64,8 @@ fn medians_and_percentiles_are_those_of_sorted_boxes() {
         let image = Image::new(9, 42, Channels::Gray, volume.samples().to_vec()).unwrap();
         let flat = Median::new([1, 2, 50]).run(&device, &image).unwrap();
         assert_eq!(flat, Median::new([1, 2, 0]).run(&device, &image).unwrap());
+        let same = Median::new(2usize).run(&device, &volume).unwrap();
+        assert_eq!(same, Median::new([2; 3]).run(&device, &volume).unwrap());
     }
 }
 

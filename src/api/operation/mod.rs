@@ -53,7 +53,10 @@ impl<T> Parameter<T> {
 
     fn check(&self, given: Given, axes: usize) -> Result<()> {
         let (Some(range), Given::Numbers(numbers)) = (&self.range, given) else { return Ok(()) };
-        numbers.values(axes).iter().try_for_each(|&number| check_range(self.name, number, range.clone()))
+        numbers
+            .values(axes)
+            .iter()
+            .try_for_each(|&number| check_range(self.name, number, range.clone()))
     }
 }
 
@@ -125,7 +128,7 @@ pub(super) fn initial<V: Value>(default: Option<Given>) -> V {
 /// Declares an operation: its documentation, the parameters, the functions in Python, and examples of command lines.
 ///
 /// `library` fixes the value of a parameter that only the command line has. A function of Python is followed by its positional
-/// parameters, and by the value of a parameter if it stands for a part of the operation.
+/// parameters, and by the value of a parameter if it stands for a part of the operation. Its other parameters have defaults.
 macro_rules! operation {
     (
         $(#[doc = $text:literal])+

@@ -207,7 +207,7 @@ macro_rules! choices {
     };
 }
 
-pub(in crate::api) use choices;
+pub(in super::super) use choices;
 
 /// The type of a number.
 pub trait Number: Copy + Default {
