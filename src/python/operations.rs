@@ -27,7 +27,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Number of the arguments that every function has behind its own.
+/// Number of the arguments that every function has after its own.
 const SHARED: usize = 3;
 
 /// The functions of all operations.

@@ -29,13 +29,13 @@ pub struct Parameter<T> {
     pub flag: &'static str,
     /// Its documentation. A name between backticks is another parameter.
     pub text: &'static str,
-    /// What front ends have to read.
+    /// How front ends read it.
     pub kind: Kind,
     /// The range of its numbers.
     pub range: Option<RangeInclusive<f64>>,
-    /// Whether it may have no value.
+    /// Whether it may be omitted.
     pub is_optional: bool,
-    /// Its default as it is written in Rust. Without one, it is required, or optional, or a switch that is off.
+    /// Its default, as a literal of Rust. Without one, it is required, or optional, or a switch that is off.
     pub default: Option<&'static str>,
     /// Whether only the command line has it.
     pub is_flag_only: bool,
@@ -80,19 +80,19 @@ pub struct Fixed {
     pub parameter: &'static str,
     /// Name of the choice.
     pub choice: &'static str,
-    /// What the operation does.
+    /// Summary of the operation with this value.
     pub text: &'static str,
 }
 
 /// The table of an operation. `operation!` makes it.
 pub trait Declared: Clone + Default + Send + Sync + 'static {
-    /// What the operation does.
+    /// Documentation of the operation.
     const TEXT: &'static str;
     /// The parameters in the order of help.
     const PARAMETERS: &'static [Parameter<Self>];
     /// The functions in Python.
     const FUNCTIONS: &'static [Function];
-    /// What the functions return.
+    /// Description of the results in Python.
     const RETURNS: &'static str;
     /// Command lines.
     const EXAMPLES: &'static [&'static str];

@@ -65,7 +65,7 @@ impl<T: Copy> PerAxis<T> {
 pub struct WrongParameter {
     /// Name of the parameter.
     pub name: &'static str,
-    /// What is wrong, from the character behind the name.
+    /// Text of the message after the name.
     pub text: String,
 }
 
@@ -80,7 +80,7 @@ impl WrongParameter {
 /// A value as a front end reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Given {
-    /// No value, where one is optional.
+    /// An optional value that is omitted.
     Nothing,
     /// Whether a switch is on.
     Switch(bool),
@@ -119,7 +119,7 @@ impl From<&'static str> for Given {
 pub struct Choice {
     /// The name that is shown, and others behind bars: `ball|disk`.
     pub names: &'static str,
-    /// What it means.
+    /// Meaning in help.
     pub text: &'static str,
 }
 
@@ -135,7 +135,7 @@ impl Choice {
     }
 }
 
-/// What front ends have to read.
+/// The kind of a parameter, by which front ends read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A flag without a value.
@@ -169,9 +169,9 @@ impl Kind {
 
 /// The type of a parameter.
 pub trait Value: Copy {
-    /// What front ends have to read.
+    /// How front ends read it.
     const KIND: Kind;
-    /// Whether there may be no value.
+    /// Whether the value may be omitted.
     const IS_OPTIONAL: bool = false;
 
     /// The value of this type; `None` if it is of another kind.

@@ -125,7 +125,7 @@ fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Gi
     })
 }
 
-/// The message about a value that is no number, or out of range.
+/// The message about an invalid number, or one out of range.
 fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String {
     let whole = if is_whole { "whole " } else { "" };
     let range = own.range.as_ref().map(|range| match (range.start(), range.end()) {
