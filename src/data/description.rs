@@ -16,6 +16,8 @@ pub struct Description {
     pub kind: Kind,
     /// Relation of the samples to those of the source.
     pub origin: Origin,
+    /// Of floats that were computed from integers: the type of these, in whose unit they count.
+    pub numbers: Option<Dtype>,
     /// Positions in the world; `None` if they are unknown.
     pub placement: Option<Placement>,
 }
@@ -48,7 +50,7 @@ pub enum Origin {
 
 impl From<GridType> for Description {
     fn from(grid: GridType) -> Self {
-        Self { grid, kind: Kind::Samples, origin: Origin::Selected, placement: None }
+        Self { grid, kind: Kind::Samples, origin: Origin::Selected, numbers: None, placement: None }
     }
 }
 
@@ -64,9 +66,17 @@ impl Description {
         Self { kind, origin: Origin::Other, ..self }
     }
 
+    /// The description of results of type `dtype` that are computed from the samples.
+    pub fn computed_as(self, dtype: Dtype) -> Self {
+        let before = self.grid.dtype;
+        let numbers = if before.is_float() { self.numbers } else { Some(before) };
+        let grid = GridType { dtype, ..self.grid };
+        Self { grid, numbers: numbers.filter(|_| dtype.is_float()), ..self }
+    }
+
     /// The description of one sample of type `dtype` and kind `kind` for each pixel or voxel.
     pub fn of_one_channel(self, kind: Kind, dtype: Dtype) -> Self {
         let grid = GridType { shape: Shape { channels: 1, ..self.grid.shape }, dtype };
-        Self { grid, ..self.of(kind) }
+        Self { grid, numbers: None, ..self.of(kind) }
     }
 }

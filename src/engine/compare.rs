@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{
-    image::{result, results_in_labels},
+    image::{grid_type, result},
     job::{Job, Settings},
 };
 use crate::{
@@ -42,7 +42,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         Encoding { quality: Some(95), ..settings.encoding },
         session,
     )?;
-    let are_labels = results_in_labels(job, &image);
+    let are_labels = job.filter.results_in_labels(grid_type(&image));
     let format = if are_labels { ImageFormat::Png } else { format };
     let target = session.image_target(&job.sink, format, settings.encoding);
     let image = result(job, &*job.filter, &target, image, session)?;

@@ -113,12 +113,13 @@ pub fn result(
     image: Image,
     session: &Session,
 ) -> Result<Image> {
-    let (dtype, are_labels) = (image.samples.dtype(), results_in_labels(job, &image));
+    let described = job.filter.describe(grid_type(&image).into());
     let image = filtered(filter, &job.source, image, session)?;
-    if are_labels {
+    let Description { kind, numbers, .. } = described?;
+    if kind == Kind::Labels {
         target.check_labels(image.samples.dtype())?;
     }
-    target.with_numbers(image, dtype)
+    target.with_numbers(image, numbers)
 }
 
 /// Whether the image has a smaller copy that suffices for the filter, and is decoded as a whole.
@@ -132,11 +133,11 @@ fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
     found.is_some_and(|(size, smaller)| job.filter.shrunken(size, &smaller).is_some())
 }
 
-/// Whether the result for `image` is labels.
-pub fn results_in_labels(job: &Job, image: &Image) -> bool {
+/// Size and sample type of an image.
+pub fn grid_type(image: &Image) -> GridType {
     let &Image { width, height, channels, ref samples, .. } = image;
     let shape = Shape { dims: [width, height, 1], channels };
-    job.filter.results_in_labels(GridType { shape, dtype: samples.dtype() })
+    GridType { shape, dtype: samples.dtype() }
 }
 
 /// Filters the pages `selected` one after the other.

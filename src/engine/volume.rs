@@ -144,7 +144,7 @@ pub fn process_plane(
     let channels = output.shape.channels;
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     job.report_warning(session)?;
-    target.write(target.with_numbers(image, file.dtype)?)
+    target.write(target.with_numbers(image, result.numbers)?)
 }
 
 /// The division of the whole result, of `length` slices, into blocks. The writer takes `held` bytes. Checks the limits of

@@ -103,8 +103,8 @@ impl Filter for Gradient {
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
-        let grid = GridType { dtype: self.result_type(input.grid.dtype), ..input.grid };
-        Ok(Description { grid, ..input.of(Kind::Quantity) })
+        let dtype = self.result_type(input.grid.dtype);
+        Ok(input.of(Kind::Quantity).computed_as(dtype))
     }
 
     fn working_bytes(&self, input: GridType) -> u64 {

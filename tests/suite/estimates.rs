@@ -8,8 +8,9 @@ use crate::{
     memory_inputs::run_within_memory,
 };
 
-/// Filters, with the memory in MiB that their blocks get. Slow filters get few rows or slices of the small input.
-const FILTERS: [(&str, usize); 15] = [
+/// Filters, with the memory in MiB that their blocks get. Slow filters get few rows or slices of the small input. The tables of
+/// `label` and `threshold --hysteresis` depend on the samples: `label_memory.rs`.
+const FILTERS: [(&str, usize); 13] = [
     ("blur", 32),
     ("blur --method box --radius 3", 32),
     ("blur --linear", 32),
@@ -18,8 +19,6 @@ const FILTERS: [(&str, usize); 15] = [
     ("morph --op open --radius 2", 32),
     ("threshold --value 9", 32),
     ("threshold --local sauvola", 32),
-    ("threshold --hysteresis 30,90", 32),
-    ("label --min-size 2", 32),
     ("project --axis x", 32),
     ("gradient", 32),
     ("unsharp", 32),

@@ -38,18 +38,6 @@ pub enum Duty {
     Markers,
 }
 
-impl Duty {
-    pub const ALL: [Self; 7] = [
-        Self::Samples,
-        Self::Placement,
-        Self::Density,
-        Self::Kind,
-        Self::Warning,
-        Self::Strict,
-        Self::Markers,
-    ];
-}
-
 /// One line for each duty of a road.
 pub type Facts = BTreeMap<Duty, String>;
 

@@ -116,19 +116,15 @@ impl<'a> ImageTarget<'a> {
         }
     }
 
-    /// Rounds floats that a filter made of samples of type `dtype`, if that is an integer and the format holds no floats.
-    /// They are numbers in the unit of these samples, not shares of full intensity.
-    pub fn with_numbers(&self, image: Image, dtype: Dtype) -> Result<Image> {
+    /// Rounds floats that count in units of the integers `numbers`, if the format holds no floats. They are no shares of full
+    /// intensity.
+    pub fn with_numbers(&self, image: Image, numbers: Option<Dtype>) -> Result<Image> {
         let capabilities = &self.format.codec().capabilities;
         let own = image.samples.dtype();
-        let to = capabilities.nearest_dtype(dtype);
-        if !own.is_float()
-            || dtype.is_float()
-            || capabilities.dtypes.contains(&own)
-            || to.is_float()
-        {
+        let to = numbers.map(|dtype| capabilities.nearest_dtype(dtype));
+        let Some(to) = to.filter(|to| !to.is_float() && !capabilities.dtypes.contains(&own)) else {
             return Ok(image);
-        }
+        };
         self.report(&format!("{own} samples become {to}, rounded and clamped to its range"))?;
         Ok(Image { samples: image.samples.converted(to)?, ..image })
     }

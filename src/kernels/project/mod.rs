@@ -85,6 +85,7 @@ impl Filter for Projection {
             Method::Mean => input.averaged(),
             Method::Sum | Method::Std => input.of(Kind::Quantity),
         };
+        let input = input.computed_as(dtype);
         let grid = GridType { shape: Shape { dims, ..shape }, dtype };
         Ok(Description { grid, placement: input.placement.map(place), ..input })
     }
