@@ -29,8 +29,8 @@ pub use image::{Channels, Image};
 pub use input::{Content, ReadOptions, read};
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};
 pub use neighbourhood::{GradientMagnitude, Median, UnsharpMask};
-pub use operation::PerAxis;
 pub use numbers::{Scan, Sort, summed_area_table};
+pub use operation::PerAxis;
 #[cfg(feature = "python")]
 pub(crate) use output::writes_volume;
 #[cfg(feature = "files")]

@@ -42,18 +42,18 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 13] = [
-    ("api", 2_922),
+    ("api", 3_600),
     ("cli", 1_405),
     ("commands", 15_205),
-    ("data", 3_555),
+    ("data", 3_640),
     ("device", 846),
-    ("engine", 4_205),
+    ("engine", 4_330),
     ("gpu", 2_675),
     ("guide", 125),
-    ("io", 35_525),
-    ("jpeg", 4_465),
-    ("kernels", 29_265),
-    ("python", 3_325),
+    ("io", 36_400),
+    ("jpeg", 4_500),
+    ("kernels", 29_450),
+    ("python", 3_360),
     ("util", 1_635),
 ];
 
