@@ -158,8 +158,9 @@ pub mod util;
 pub use api::{
     Blur, Chain, Channels, Counts, Device, DeviceInfo, Filter, GradientMagnitude, Histogram,
     Hysteresis, Image, Label, LabelMeshes, LocalThreshold, MarchingCubes, Median, Mesh, Morph,
-    Number, PerAxis, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, UnsharpMask, Volume,
-    auto_levels, channel_statistics, equalize, histogram, mesh, statistics, summed_area_table,
+    Number, PerAxis, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, UnsharpMask,
+    Volume, auto_levels, channel_statistics, equalize, histogram, mesh, statistics,
+    summed_area_table,
 };
 #[cfg(feature = "files")]
 pub use api::{Content, ReadOptions, WriteOptions, read, write};
