@@ -45,8 +45,7 @@ fn expected(
     }
     let (mut all, mut warnings) = (Facts::new(), BTreeSet::new());
     let files: Vec<&str> = inputs.iter().flat_map(|input| input.1.iter().copied()).collect();
-    let mut runs: Vec<Separate> =
-        files.iter().map(|file| runner.separate(steps, file)).collect();
+    let mut runs: Vec<Separate> = files.iter().map(|file| runner.separate(steps, file)).collect();
     runs.iter_mut().for_each(|run| warnings.append(&mut run.warnings));
     if sink.form == Form::Text {
         // One table counts the samples of all inputs.
