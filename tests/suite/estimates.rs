@@ -69,7 +69,8 @@ fn estimate(run: &Measured) -> (f64, bool) {
 fn assert_estimated(folder: &Path, (command, mib): (&str, usize), inputs: &Inputs, output: &str) {
     let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
     let run = |input: &str, limit: &str| {
-        let line = format!("-v --max-memory {limit} {name} {input} {output} {flags}");
+        // Each thread has a heap.
+        let line = format!("-v --threads 2 --max-memory {limit} {name} {input} {output} {flags}");
         let run = measured(folder, line.split_whitespace());
         assert_eq!(run.code, Some(0), "{line}: {run:?}");
         run
