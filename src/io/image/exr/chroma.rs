@@ -194,7 +194,7 @@ mod tests {
         let row = |y: usize| {
             let blue = halves(&[y as f32 / -8.0; 4]);
             let red = halves(&[0.0, 0.125, 0.25, 0.375]);
-            let chroma = if y % 2 == 0 { [blue, red].concat() } else { Vec::new() };
+            let chroma = if y.is_multiple_of(2) { [blue, red].concat() } else { Vec::new() };
             [chroma, halves(&[0.25; 8])].concat()
         };
         let block = |first: usize| {
