@@ -172,7 +172,8 @@ def check_picture(path):
         # Other modes are converted by rules of Pillow.
         if peer.mode not in ("L", "RGB", "RGBA", "LA", "I;16", "F") or getattr(peer, "n_frames", 1) > 1:
             return None
-        if dict(peer.getexif()).get(274, 1) != 1:
+        # Pillow leaves out the alpha of one transparent colour.
+        if "transparency" in peer.info or dict(peer.getexif()).get(274, 1) != 1:
             return None
         expected, is_lossy = np.asarray(peer), peer.format == "JPEG"
     output = scratch / ("o.tif" if expected.dtype.kind == "f" else "o.png")

@@ -69,21 +69,9 @@ pub const CODEC: Codec = Codec {
 /// Maximum size in bytes of a header in which attributes are searched.
 const MAX_HEADER_LEN: u64 = 2 << 20;
 
-/// Reads the header of a file, with all channels at full resolution.
-fn read_header(path: &Path) -> Result<MetaData, BoxError> {
-    let error = match MetaData::read_from_file(path, false) {
-        Ok(file) => return Ok(file),
-        Err(error) => error,
-    };
-    let mut start = Vec::new();
-    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
-    let whole = chroma::with_full_header(&start)?.ok_or(error)?;
-    Ok(MetaData::read_from_buffered(Cursor::new(&*whole), false)?)
-}
-
 /// Upper bound of the decoded bytes: RGBA as f32 in the largest layer or display window.
 fn max_decoded_bytes(path: &Path) -> Option<u64> {
-    let file = read_header(path).ok()?;
+    let file = MetaData::read_from_file(path, false).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
     let bytes = |Vec2(width, height): Vec2<usize>| {
         (width as u64).saturating_mul(height as u64).saturating_mul(16)
@@ -92,7 +80,7 @@ fn max_decoded_bytes(path: &Path) -> Option<u64> {
 }
 
 fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let file = read_header(path)?;
+    let file = MetaData::read_from_file(path, false)?;
     let (layer, decoded) = picture(&file).unwrap_or_default();
     let first = file.headers.get(layer).ok_or("there are no layers")?;
     let channels = &first.channels.list;
@@ -135,11 +123,13 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     let file = match MetaData::read_from_buffered(Cursor::new(bytes), false) {
         Ok(file) => file,
         Err(_) if is_deep => return Err(deep().into()),
-        Err(error) if error.to_string().contains("subsampling") => {
-            return decode_chroma(bytes, limits);
-        }
         Err(error) => return Err(error.into()),
     };
+    let is_full =
+        |header: &Header| header.channels.list.iter().all(|channel| channel.sampling == Vec2(1, 1));
+    if !file.headers.iter().all(is_full) {
+        return decode_chroma(bytes, limits);
+    }
     let (layer, names) = picture(&file).ok_or_else(|| match is_deep {
         true => deep().to_owned(),
         false => no_picture(&file),
