@@ -7,6 +7,7 @@ use std::ffi::CString;
 
 use pyo3::{
     Bound, Py, PyAny, PyResult, Python,
+    exceptions::PyTypeError,
     types::{
         PyAnyMethods, PyCFunction, PyDict, PyDictMethods, PyModule, PyModuleMethods, PyTuple,
         PyTupleMethods,
@@ -205,14 +206,17 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
     }
     let count = arguments.len() - SHARED;
     for (own, value) in parameters::<T>(function).zip(arguments.get_slice(1, count)) {
-        (own.set)(&mut operation, read(own, &value)?);
+        let given = read(own, &value)?;
+        // Types without sign cannot hold all numbers.
+        own.check(given, 3).map_err(exception)?;
+        (own.set)(&mut operation, given);
     }
     let shared = arguments.get_slice(count, arguments.len());
-    let (channel_axis, out, device): (
-        Option<Int>,
-        Option<Bound<'_, PyAny>>,
-        Option<Bound<'_, Device>>,
-    ) = shared.extract()?;
+    let channel_axis: Option<Int> = shared.get_item(0)?.extract()?;
+    let out: Option<Bound<'_, PyAny>> = shared.get_item(1)?.extract()?;
+    let device = shared.get_item(2)?;
+    let device = device.extract::<Option<Bound<'_, Device>>>();
+    let device = device.map_err(|_| PyTypeError::new_err("device: expected a Device"))?;
     let call = Call { image: &image, channel_axis, out: out.as_ref(), device: device.as_ref() };
     call.run(|axes| operation.kernel(axes)).map(Bound::unbind)
 }

@@ -51,7 +51,11 @@ impl<T> Parameter<T> {
         self.check(given, 3).is_ok()
     }
 
-    fn check(&self, given: Given, axes: usize) -> Result<()> {
+    /// Checks the numbers of an input of `axes` axes.
+    ///
+    /// # Errors
+    /// When one is out of range.
+    pub fn check(&self, given: Given, axes: usize) -> Result<()> {
         let (Some(range), Given::Numbers(numbers)) = (&self.range, given) else { return Ok(()) };
         numbers
             .values(axes)
