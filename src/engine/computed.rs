@@ -8,13 +8,14 @@ use std::sync::{
 use super::{
     blocks::BlockSource,
     filtering::{Division, Prepared},
+    job::report_warning,
     plan::FilterCost,
     progress::Progress,
     session::Session,
 };
 use crate::{
     io::{
-        Limits, losses,
+        Limits,
         reader::Reader,
         volume::{Slices, VolumeFile},
     },
@@ -123,9 +124,11 @@ impl Slices for FilteredSlices {
             return Ok(());
         }
         self.read.store(end, Relaxed);
-        let warning = self.filter.warning(&[self.filter.finding()]);
-        let report = |text| losses::report(self.file.source(), text, self.session.strict);
-        warning.filter(|_| end == self.depth).map_or(Ok(()), report)
+        if end < self.depth {
+            return Ok(());
+        }
+        let findings = [self.filter.finding()];
+        report_warning(&*self.filter, &findings, self.file.source(), &self.session)
     }
 
     fn allow(&self, limits: Limits) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Jobs of the engine: an input, its output and the filter between them.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use serde_json::Value;
 
@@ -20,6 +20,20 @@ use crate::{
     kernels::filter::Filter,
     util::error::Result,
 };
+
+/// Reports the warning of `filter` about `subject`, for the findings of all processes that took part.
+///
+/// # Errors
+/// If there is one and the session is strict.
+pub fn report_warning(
+    filter: &dyn Filter,
+    findings: &[Value],
+    subject: impl Display,
+    session: &Session,
+) -> Result<()> {
+    let report = |warning| losses::report(subject, warning, session.strict);
+    filter.warning(findings).map_or(Ok(()), report)
+}
 
 /// One input, its output and the filter between them.
 #[derive(Debug)]
@@ -100,8 +114,7 @@ impl Job {
     /// # Errors
     /// As there.
     pub fn report_warning_of(&self, findings: &[Value], session: &Session) -> Result<()> {
-        let report = |warning| losses::report(&self.sink, warning, session.strict);
-        self.filter.warning(findings).map_or(Ok(()), report)
+        report_warning(&*self.filter, findings, &self.sink, session)
     }
 
     /// Measured number of copies of an image in memory while it is read or written.

@@ -46,4 +46,4 @@ pub use blocks::{BlockSource, Blocks, read_ahead, read_blocks, write_behind};
 pub use computed::filtered_volume;
 pub use files::{CreateJob, run, run_each};
 pub use image::filtered;
-pub use job::{Job, Settings};
+pub use job::{Job, Settings, report_warning};

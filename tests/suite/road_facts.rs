@@ -1,4 +1,4 @@
-//! What one road delivers, as facts that can be compared with those of another road: samples, placement, density,
+//! Facts about the outputs of a road, to be compared with those of another road: samples, placement, density,
 //! warnings, exit code and markers. `roads.rs` has the tables.
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
     zarr_reader::{files, fnv},
 };
 
-/// What all roads have to do alike.
+/// Duty of every road.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
     /// Size, type and values of the samples.
@@ -272,7 +272,7 @@ pub struct Runner {
     /// The server for separate runs, if it is another one: results are compared with those of the CPU.
     cpu: Option<Server>,
     separate: HashMap<String, Separate>,
-    /// What is expected of roads whose name is the key.
+    /// Expected facts by the name of the road.
     pub expected: HashMap<String, Facts>,
     folders: Vec<String>,
 }

@@ -103,7 +103,7 @@ pub const OPERATIONS: [Operation; 14] = [
     ),
 ];
 
-/// What the facts of a sink are compared with.
+/// Expected facts of a sink.
 #[derive(Clone, Copy)]
 pub enum Expected {
     /// The result of separate runs.
@@ -125,11 +125,11 @@ const SLICES: [Input; 2] = [("long-a.nrrd", &["long-a.nrrd"]), ("long-b.nrrd", &
 const ROWS: [Input; 2] = [("tall-a.tif", &["tall-a.tif"]), ("tall-b.tif", &["tall-b.tif"])];
 const PAGES: [Input; 2] = [("ab.tif", &["a.tif", "b.tif"]), ("ba.tif", &["b.tif", "a.tif"])];
 
-/// Where results go.
+/// A destination of results.
 pub struct Sink {
     pub name: &'static str,
     pub inputs: [Input; 2],
-    /// What follows the steps. `DIR` stands for a folder, `STEM` for the name of the output, `ISO` for that of the operation.
+    /// Command line after the steps. `DIR` stands for a folder, `STEM` for the name of the output, `ISO` for that of the operation.
     pub tail: &'static str,
     pub extension: &'static str,
     /// The flags of each process that takes part.

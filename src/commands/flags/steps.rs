@@ -6,11 +6,10 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     data::image::Image,
-    engine::{filtered, filtered_volume, session::Session},
+    engine::{filtered, filtered_volume, report_warning, session::Session},
     io::{
         Sink, Source,
         file_roles::FileRoles,
-        losses,
         volume::{Layout, VolumeFile, is_volume},
     },
     kernels::{chain::Chain, filter::Filter},
@@ -141,9 +140,7 @@ impl Steps {
             false => {
                 let filter = self.filter(source, 2)?;
                 let image = filtered(&*filter, source, image, session)?;
-                let warning = filter.warning(&[filter.finding()]);
-                let report = |warning| losses::report(source, warning, session.strict);
-                warning.map_or(Ok(()), report)?;
+                report_warning(&*filter, &[filter.finding()], source, session)?;
                 filter.finish()?;
                 Ok(image)
             }

@@ -116,8 +116,8 @@ impl<'a> ImageTarget<'a> {
         }
     }
 
-    /// Rounds floats that count in units of the integers `numbers`, if the format holds no floats. They are no shares of full
-    /// intensity.
+    /// Rounds floats that count in units of the integers `numbers`, if the format holds no floats. They are not shares of
+    /// full intensity.
     pub fn with_numbers(&self, image: Image, numbers: Option<Dtype>) -> Result<Image> {
         let capabilities = &self.format.codec().capabilities;
         let own = image.samples.dtype();
