@@ -106,8 +106,9 @@
 //! | `main`, `cli` | the program: parser, shared flags, exit codes |
 //! | `python` | the Python module |
 //! | `commands` | one file or folder for each command: flags become a job, then read, run a kernel, write |
-//! | `engine` | moves data: blocks, memory limit, batches of files, shards, resumed runs, progress, log of a run, early ends |
+//! | `engine` | runs jobs: files, batches, shards, resumed runs, progress, log of a run, early ends |
 //! | `api` | the public API: this page |
+//! | `flow` | moves samples from a source through filters, block by block, within the memory limit |
 //! | `kernels` | one file or folder for each kernel family: parameters, CPU code, host code for its shaders in `wgsl/` |
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
 //! | `device` | the device of a job: the [`Kernel`](device::Kernel) trait, the choice of a device, the fallback to the CPU |
@@ -140,6 +141,8 @@ pub mod device;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod engine;
+#[doc(hidden)]
+pub mod flow;
 #[doc(hidden)]
 pub mod gpu;
 pub mod guide;

@@ -1,5 +1,7 @@
 //! Blurs of images and volumes.
 
+use std::sync::Arc;
+
 use super::{
     device::Progress,
     filter::{Filter, filtered, kernels, run_methods},
@@ -108,7 +110,7 @@ impl Filter for Blur {
         let kernel = self.kernel(I::AXES)?;
         match input.grid().samples.is_empty() {
             true => Ok(I::from_grid(input.grid().clone())),
-            false => filtered(progress, &kernel, input),
+            false => filtered(progress, Arc::new(kernel), input),
         }
     }
 

@@ -4,9 +4,11 @@ use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use crate::{
     device::{self, DeviceChoice, Kernel},
+    flow::host::{Advance, Host},
     gpu::{Adapter, AdapterInfo, AdapterKind, adapters},
     util::{
         error::{Error, Kind, Result},
+        spill::Workspace,
         timings::Timings,
     },
 };
@@ -98,9 +100,9 @@ impl Device {
     /// 1. If it returns [`ControlFlow::Break`], they stop with [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled).
     ///
     /// [Filters](crate::Filter) and projections then run in up to 32 blocks of rows or slices, with the same results. They
-    /// call it before the first block and after each, but not during a blur with `Edge::Wrap`, a projection along the
-    /// slowest axis, or an analysis of the whole input (Otsu's thresholds, connected components). Other operations call it
-    /// with 0 before each of their kernels, but not while a kernel runs.
+    /// call it before the first block and after each. An analysis of the whole input (Otsu's thresholds, connected
+    /// components) and a projection along the slowest axis call it with 0 after each block that they read. Other operations
+    /// call it with 0 before each of their kernels, but not while a kernel runs.
     ///
     /// ```
     /// use gpuproc::{Channels, Device, ErrorKind, Image, Median};
@@ -187,5 +189,33 @@ impl<'a> Progress<'a> {
     /// The device that kernels take.
     pub(super) fn device(&self) -> &'a device::Device {
         &self.device.inner
+    }
+}
+
+impl Host for Progress<'_> {
+    fn device(&self) -> &device::Device {
+        &self.device.inner
+    }
+
+    fn workspace(&self, _spare: u64) -> Workspace {
+        Workspace::UNLIMITED
+    }
+
+    fn start<'a>(&'a self, _title: &str, bytes: u64) -> Box<dyn Advance + 'a> {
+        Box::new(Share { progress: self, done: 0, of: bytes })
+    }
+}
+
+/// Reports the share of the bytes that are done.
+struct Share<'a> {
+    progress: &'a Progress<'a>,
+    done: u64,
+    of: u64,
+}
+
+impl Advance for Share<'_> {
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        self.done += bytes;
+        self.progress.report(self.done as f64 / self.of.max(1) as f64)
     }
 }

@@ -1,6 +1,6 @@
 //! Filters, alone and one after another.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     device::{Device, Progress},
@@ -9,12 +9,14 @@ use super::{
 };
 use crate::{
     data::{
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Alpha, Grid, Shape},
+        reader::Reader,
         samples::Samples,
     },
+    flow::{BlockSource, Division, Prepared, grid_source::GridReader},
     kernels::{
         chain,
-        filter::{Block, Filter as Kernel, apply},
+        filter::{Filter as Kernel, apply},
     },
     util::{
         error::{Error, Result},
@@ -70,7 +72,8 @@ macro_rules! filter {
                 progress: &$crate::api::device::Progress<'_>,
                 input: &I,
             ) -> $crate::util::error::Result<$output> {
-                $crate::api::filter::filtered(progress, &self.kernel(I::AXES)?, input)
+                let kernel = std::sync::Arc::new(self.kernel(I::AXES)?);
+                $crate::api::filter::filtered(progress, kernel, input)
             }
 
             $crate::api::filter::kernels!();
@@ -177,7 +180,7 @@ impl<A: Filter, B: Filter> Filter for Chain<A, B> {
         let steps = chain::Chain { steps: self.kernels(I::AXES)?, before: None };
         // A step after labels gets those of 32 bits.
         if !progress.has_callback() && !steps.makes_labels() {
-            return filtered(progress, &steps, input);
+            return filtered(progress, Arc::new(steps), input);
         }
         let middle = A::STEPS as f64 / Self::STEPS as f64;
         let between = self.first.apply(&progress.part(0.0, middle), input)?;
@@ -211,7 +214,7 @@ pub(super) fn store<O: Raster>(result: &O, output: &mut [O::Sample]) -> Result<(
 /// Runs `filter` and converts the result to the sample type of `O`.
 pub(super) fn filtered<O: Raster>(
     progress: &Progress<'_>,
-    filter: &dyn Kernel,
+    filter: Arc<dyn Kernel>,
     input: &impl Raster,
 ) -> Result<O> {
     let grid = input.grid();
@@ -220,8 +223,8 @@ pub(super) fn filtered<O: Raster>(
     }
     progress.report(0.0)?;
     let mut result = memory::catch(|| match progress.has_callback() {
-        true => in_blocks(progress, filter, grid),
-        false => apply(filter, progress.device(), grid),
+        true => in_blocks(progress, &filter, grid),
+        false => apply(&*filter, progress.device(), grid),
     })?;
     // Labels have 16 bits if that is enough.
     let dtype = <O::Sample as SampleType>::DTYPE;
@@ -232,41 +235,25 @@ pub(super) fn filtered<O: Raster>(
 }
 
 /// Like [`apply`], but block by block along the slowest axis, with reports of progress.
-fn in_blocks(progress: &Progress<'_>, filter: &dyn Kernel, grid: &Grid) -> Result<Grid> {
+fn in_blocks(progress: &Progress<'_>, filter: &Arc<dyn Kernel>, grid: &Grid) -> Result<Grid> {
     /// Maximum number of blocks.
     const BLOCKS: usize = 32;
-    let device = progress.device();
-    let description = grid.grid_type().into();
-    let prepared = filter.prepared(device, &description, &mut |consume| consume(grid))?;
-    let filter = prepared.as_deref().unwrap_or(filter);
-    let (shape, axis) = (grid.shape(), if grid.dims[2] > 1 { 2 } else { 1 });
-    let GridType { shape: Shape { dims, channels }, dtype } = filter.output(grid.grid_type())?;
-    let (len, row, halo) = (dims[axis], grid.samples.len() / shape.dims[axis], filter.halo(axis));
-    let needed = |output: &Range<usize>| filter.input_range(axis, output, shape);
-    let is_one = filter.wraps(axis) || len != shape.dims[axis] && needed(&(0..len)).is_none();
-    let block = if is_one { len } else { len.div_ceil(BLOCKS).max(4 * halo) };
-    if filter.is_identity() || block >= len {
-        return apply(filter, device, grid);
-    }
-    let mut samples = Samples::zeros(dtype, 0)?;
-    for start in (0..len).step_by(block) {
-        let output = start..len.min(start + block);
-        let with_halo = start.saturating_sub(halo)..len.min(output.end + halo);
-        let range = needed(&output);
-        let input = range.clone().unwrap_or(with_halo);
-        let mut part =
-            Grid { samples: grid.samples.part(input.start * row..input.end * row), ..*grid };
-        part.dims[axis] = input.len();
-        let own = Block { axis, shape, input: input.clone(), output: output.clone() };
-        let mut result = filter.run_block(device, &part, &own)?;
-        if range.is_none() {
-            let row = result.len() / input.len();
-            let first = output.start - input.start;
-            result.keep(first * row..(first + output.len()) * row)?;
-        }
-        samples.append(&result)?;
-        progress.report(output.end as f64 / len as f64)?;
-    }
+    let axis = if grid.dims[2] > 1 { 2 } else { 1 };
+    let open = |first: usize| -> Result<Box<dyn Reader + '_>> {
+        Ok(Box::new(GridReader::new(grid, axis, first)))
+    };
+    let (name, description) = (String::new(), grid.grid_type().into());
+    let source = BlockSource { name, description, axis, alpha: grid.alpha, open: &open };
+    let block = source.length().div_ceil(BLOCKS).max(4 * filter.halo(axis));
+    let whole = Division { own: 0..source.length(), block, spare: 0 };
+    // An analysis of the whole input takes a share that is unknown.
+    let prepared = Prepared::new(&source, filter, &whole, &progress.part(0.0, 0.0))?;
+    let Shape { dims, channels } = prepared.result().grid.shape;
+    let mut samples = Samples::zeros(prepared.result().grid.dtype, 0)?;
+    let all = whole.for_own(0..dims[axis]);
+    prepared.for_each(&source, &all, progress, &mut |_, part| {
+        samples.append(&part.samples).map(|()| Some(part.samples))
+    })?;
     let alpha = if channels == grid.channels { grid.alpha } else { Alpha::None };
     Ok(Grid { dims, channels, alpha, samples })
 }

@@ -1,5 +1,7 @@
 //! Filters of images and volumes: morphology, changes of size, components, projections, adjustments.
 
+use std::sync::Arc;
+
 use super::{
     device::{Device, Progress},
     filter::{filter, filtered},
@@ -312,7 +314,7 @@ impl Projection {
         match self.axis < I::AXES {
             true => {
                 let kernel = project::Projection { method, axis: self.axis };
-                filtered(&Progress::new(device), &kernel, input)
+                filtered(&Progress::new(device), Arc::new(kernel), input)
             }
             false => Err(Error::usage(format_args!(
                 "the axis is {}, expected 0 to {}",

@@ -16,6 +16,7 @@ pub mod number;
 pub mod palette;
 pub mod placement;
 pub mod pyramid;
+pub mod reader;
 pub mod samples;
 pub mod shard;
 pub mod srgb;

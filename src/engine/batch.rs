@@ -19,11 +19,11 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::{
     engine::{
         events::Events,
-        plan::largest_block,
         progress::{self, HeldMessages},
         schedule::Schedule,
         session::Session,
     },
+    flow::cost::largest_block,
     io::{Sink, Source, Sources, marker::Marker},
     util::{
         error::{Kind, Result},

@@ -5,18 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use super::{
-    blocks::BlockSource,
-    filtering::{Division, Prepared},
-    job::report_warning,
-    plan::FilterCost,
-    progress::Progress,
-    session::Session,
-};
+use super::{job::report_warning, progress::Progress, session::Session};
 use crate::{
+    data::reader::Reader,
+    flow::{BlockSource, Division, FilterCost, Prepared},
     io::{
         Limits,
-        reader::Reader,
         volume::{Slices, VolumeFile},
     },
     kernels::filter::Filter,

@@ -3,7 +3,6 @@
 use super::{
     compare, image,
     job::{Job, Settings},
-    plan::FilterCost,
     pyramid, volume,
 };
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
         progress::printable,
         session::Session,
     },
+    flow::{FilterCost, Host},
     io::{
         Sink, Source, Sources,
         identity::Identity,

@@ -2,21 +2,18 @@
 
 use std::{cell::OnceCell, io, ops::Range};
 
-use super::{
-    blocks::BlockSource,
-    filtering::{Division, filter_blocks},
-    job::{Job, Settings},
-    plan::FilterCost,
-};
+use super::job::{Job, Settings};
 use crate::{
     data::{
         description::{Description, Kind},
         dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
         image::{Image, Orientation},
+        reader::Reader,
         samples::Samples,
     },
     engine::session::Session,
+    flow::{BlockSource, Division, FilterCost, Host, filter_blocks},
     io::{
         Sink, Source,
         image::{
@@ -318,7 +315,7 @@ fn write_blocks(
         },
     };
     drop(rows);
-    let open = |first: usize| -> Result<Box<dyn crate::io::reader::Reader>> {
+    let open = |first: usize| -> Result<Box<dyn Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
         let rows = rows.ok_or_else(|| {
             Error::bad_input(format_args!("{}: the file changed while it was read", job.source))

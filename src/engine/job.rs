@@ -4,13 +4,10 @@ use std::{fmt::Display, sync::Arc};
 
 use serde_json::Value;
 
-use super::{
-    blocks::BlockSource,
-    filtering::{Division, Prepared},
-};
 use crate::{
     data::shard::Shard,
     engine::session::Session,
+    flow::{BlockSource, Division, Prepared},
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat, PageRange},

@@ -1,11 +1,9 @@
-//! Moves all data: reads inputs in blocks, runs filters on them, and writes the results.
+//! Runs jobs: reads inputs, filters them by [`flow`](crate::flow), and writes the results.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `blocks` | the loop: read a block with its halo, work on it, write it; three threads |
-//! | `filtering` | a filter, or the steps of a chain, on the blocks of an input |
 //! | `computed` | volumes whose slices a filter computes when they are read |
-//! | `plan` | how large blocks are, within the memory limit |
+//! | `plan` | how large the blocks of streams and meshes are, within the memory limit |
 //! | `image` | images: pages in memory, or rows of large files in blocks |
 //! | `volume` | volumes: slices in blocks, also by several processes |
 //! | `pyramid` | volumes into Zarr stores |
@@ -23,12 +21,10 @@
 //! | `restart` | starts the job again on the CPU when a driver hangs |
 
 pub mod batch;
-mod blocks;
 mod compare;
 mod computed;
 pub mod events;
 mod files;
-mod filtering;
 pub mod hints;
 mod image;
 mod job;
@@ -42,7 +38,6 @@ pub mod session;
 pub mod signals;
 mod volume;
 
-pub use blocks::{BlockSource, Blocks, read_ahead, read_blocks, write_behind};
 pub use computed::filtered_volume;
 pub use files::{CreateJob, run, run_each};
 pub use image::filtered;

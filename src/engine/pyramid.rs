@@ -13,7 +13,6 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    filtering::Division,
     job::Job,
     volume::{block, cost, filter_slices, identity, labelled},
 };
@@ -25,6 +24,7 @@ use crate::{
         shard::Shard,
     },
     engine::session::Session,
+    flow::Division,
     io::{
         Sink, Source, UnfinishedFolder, already_exists, link_target, losses,
         shared_output::SharedOutput,

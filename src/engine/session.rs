@@ -4,7 +4,11 @@ use std::{env, fmt::Display, sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
-    engine::{events::Events, progress::Progress},
+    engine::{
+        events::Events,
+        progress::{Bar, Progress},
+    },
+    flow::host::{Advance, Host},
     io::{
         Limits, Sink, Source,
         file_roles::FileRoles,
@@ -129,10 +133,26 @@ impl Session {
         let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
         Limits { memory, copies, pixels, strict }
     }
+}
 
-    /// Memory for the tables of a filter, of the `spare` bytes that everything else leaves.
-    pub fn workspace(&self, spare: u64) -> Workspace {
+impl Host for Session {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn workspace(&self, spare: u64) -> Workspace {
         let create_file = || temporary_file(&temporary_folder());
         Workspace { bytes: spare.min(self.max_tables), create_file }
+    }
+
+    fn start(&self, title: &str, bytes: u64) -> Box<dyn Advance> {
+        Box::new(self.progress.bytes(title, bytes))
+    }
+}
+
+impl Advance for Bar {
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        Self::advance(self, bytes);
+        Ok(())
     }
 }

@@ -5,26 +5,22 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{
-    blocks::BlockSource,
-    filtering::{Division, filter_blocks},
-    job::Job,
-    plan::FilterCost,
-};
+use super::job::Job;
 use crate::{
     data::{
         description::Kind,
         image::{Density, DensityUnit, Image, Metadata},
+        reader::Reader,
         samples::Samples,
         shard::Shard,
     },
     engine::session::Session,
+    flow::{BlockSource, Division, FilterCost, filter_blocks},
     io::{
         file_roles::replaces,
         identity::Identity,
         image::{Encoding, ImageFormat},
         losses,
-        reader::Reader,
         shared_output::SharedFile,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },

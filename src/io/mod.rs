@@ -16,7 +16,6 @@ pub mod parallel_file;
 pub mod part_file;
 #[cfg(feature = "cli")]
 pub mod plot;
-pub mod reader;
 pub mod shared_output;
 mod sink;
 pub mod source;

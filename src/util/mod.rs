@@ -20,6 +20,5 @@ pub mod parallel;
 pub(crate) mod program;
 pub mod simd;
 pub mod spill;
-#[cfg(feature = "cli")]
 pub(crate) mod threads;
 pub mod timings;

@@ -3,8 +3,8 @@
 use std::{fs, path::Path};
 
 use gpuproc::{
-    data::samples::Samples,
-    io::{Limits, reader::Reader},
+    data::{reader::Reader, samples::Samples},
+    io::Limits,
     util::{error::Kind, timings::Timings},
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};

@@ -4,10 +4,8 @@ use std::{fs, io::Write, path::Path};
 
 use flate2::{Compression, write::GzEncoder};
 use gpuproc::{
-    io::{
-        reader::Reader,
-        volume::{Layout, VolumeFile},
-    },
+    data::reader::Reader,
+    io::volume::{Layout, VolumeFile},
     util::timings::Timings,
 };
 

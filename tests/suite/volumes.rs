@@ -8,10 +8,9 @@ use std::{
 };
 
 use gpuproc::{
-    data::{placement::Space, surface::Surface},
+    data::{placement::Space, reader::Reader, surface::Surface},
     io::{
         Source,
-        reader::Reader,
         volume::{Layout, VolumeFile},
     },
     util::{error::Kind, timings::Timings},

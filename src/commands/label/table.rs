@@ -17,6 +17,7 @@ use crate::{
         description::Description,
         image::{Image, Orientation},
         placement::Placement,
+        reader::Reader,
         samples::Samples,
     },
     device::Device,
@@ -24,7 +25,6 @@ use crate::{
         Limits, Output, Sink, Source,
         image::{RowsReader, open_rows, read_image},
         losses,
-        reader::Reader,
         volume::{Layout, VolumeFile, VolumeReader},
     },
     kernels::{

@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use super::coordinates::MeshCoordinates;
 use crate::{
-    data::{grid::Grid, samples::Samples},
+    data::{grid::Grid, reader::Reader, samples::Samples},
     engine::session::Session,
     for_samples,
     io::{
         Source,
-        reader::Reader,
         volume::{Layout, VolumeFile},
     },
     kernels::{mesh::MarchingCubes, otsu::extremes},

@@ -5,7 +5,8 @@ use std::{ops::Range, sync::Arc};
 use crate::{
     data::{blocks::Span, label_mesh::LabelMesh, samples::Samples, surface::Surface},
     device::Kernel,
-    engine::{BlockSource, Blocks, read_blocks, session::Session},
+    engine::session::Session,
+    flow::{BlockSource, Blocks, read_blocks},
     io::volume::VolumeFile,
     kernels::mesh::{MarchingCubes, Slab, labels::SurfaceNets},
     util::error::{Hint, Result},

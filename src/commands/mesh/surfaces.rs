@@ -8,9 +8,9 @@ use super::{
     slabs::{Slabs, mesh_slab, mesh_slabs},
 };
 use crate::{
-    data::{samples::Samples, surface::Surface},
-    engine::{BlockSource, session::Session, write_behind},
-    io::reader::Reader,
+    data::{reader::Reader, samples::Samples, surface::Surface},
+    engine::session::Session,
+    flow::{BlockSource, write_behind},
     kernels::mesh::{MarchingCubes, Slab},
     util::error::Result,
 };

@@ -7,10 +7,9 @@ use crate::{
     data::{dtype::Dtype, number::Number},
     engine::{
         plan::{stream_block, stream_bytes},
-        read_ahead,
         session::Session,
-        write_behind,
     },
+    flow::{read_ahead, write_behind},
     for_number,
     io::array::{ArrayFormat, ArrayReader, Layout, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},

@@ -2,8 +2,8 @@
 
 use super::pages::DecodedPage;
 use crate::{
-    data::{dtype::Dtype, image::Image, samples::Samples},
-    io::{Output, reader::Reader},
+    data::{dtype::Dtype, image::Image, reader::Reader, samples::Samples},
+    io::Output,
     util::{error::Result, memory},
 };
 use std::io;

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::{file::VolumeFile, reader::VolumeReader, slices::stack::ReadChunks};
 use crate::{
-    data::samples::Samples,
-    io::reader::Reader,
+    data::{reader::Reader, samples::Samples},
     util::{error::Result, memory},
 };
 

@@ -15,8 +15,8 @@ use super::{
     stream::{self, ByteStream, SampleLocation},
 };
 use crate::{
-    data::{grid::Grid, samples::Samples, volume::Dims},
-    io::{Limits, reader::Reader},
+    data::{grid::Grid, reader::Reader, samples::Samples, volume::Dims},
+    io::Limits,
     util::{
         error::{Error, Hint, Result},
         memory,

@@ -4,11 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::numbers::Numbers;
 use crate::{
-    data::samples::Samples,
-    io::{
-        reader::Reader,
-        volume::{VolumeFile, VolumeReader},
-    },
+    data::{reader::Reader, samples::Samples},
+    io::volume::{VolumeFile, VolumeReader},
     util::error::Result,
 };
 

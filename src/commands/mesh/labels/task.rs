@@ -17,9 +17,10 @@ use super::{
     reader::LabelReader,
 };
 use crate::{
-    data::{label_mesh::LabelMesh, samples::Samples},
-    engine::{BlockSource, plan::MeshPlan, session::Session},
-    io::{reader::Reader, volume::VolumeFile},
+    data::{label_mesh::LabelMesh, reader::Reader, samples::Samples},
+    engine::{plan::MeshPlan, session::Session},
+    flow::BlockSource,
+    io::volume::VolumeFile,
     kernels::mesh::labels::{SurfaceNets, world_positions},
     util::error::Result,
 };

@@ -4,17 +4,18 @@ use std::{cell::Cell, ops::Range, slice, sync::Arc};
 
 use super::{
     blocks::{BlockSource, Blocks, read_blocks, write_behind},
-    plan::FilterCost,
+    cost::FilterCost,
+    grid_source::HeldGrid,
+    host::Host,
 };
 use crate::{
     data::{
         blocks::{Span, Split},
         description::Description,
-        grid::{Alpha, Grid, GridType, Shape},
+        grid::{Grid, GridType, Shape},
+        reader::Reader,
         samples::Samples,
     },
-    engine::session::Session,
-    io::reader::Reader,
     kernels::{
         chain::Chain,
         filter::{Block, Consumer, Filter},
@@ -49,13 +50,13 @@ pub fn filter_blocks(
     source: &BlockSource<'_>,
     prepared: &Prepared,
     division: &Division,
-    session: &Session,
+    host: &dyn Host,
     mut write: impl FnMut(usize, Samples) -> Result<()> + Send,
 ) -> Result<()> {
     write_behind(
         |(first, result)| write(first, result),
         |write| {
-            prepared.for_each(source, division, session, &mut |first, grid| {
+            prepared.for_each(source, division, host, &mut |first, grid| {
                 write((first, grid.samples)).map(|()| None)
             })
         },
@@ -90,14 +91,14 @@ impl Prepared {
         source: &BlockSource<'_>,
         filter: &Arc<dyn Filter>,
         division: &Division,
-        session: &Session,
+        host: &dyn Host,
     ) -> Result<Self> {
         let (steps, before) = match filter.steps() {
             [] => (slice::from_ref(filter), None),
             steps => (steps, Some(0)),
         };
         let none = Self::of(None, source.description.clone(), before);
-        steps.iter().try_fold(none, |prepared, step| prepared.then(step, source, division, session))
+        steps.iter().try_fold(none, |prepared, step| prepared.then(step, source, division, host))
     }
 
     /// No steps, whose result is the input.
@@ -114,13 +115,18 @@ impl Prepared {
         }
     }
 
+    /// Description of the result of all steps.
+    pub fn result(&self) -> &Description {
+        &self.result
+    }
+
     /// Adds a step at the end.
     fn then(
         mut self,
         step: &Arc<dyn Filter>,
         source: &BlockSource<'_>,
         division: &Division,
-        session: &Session,
+        host: &dyn Host,
     ) -> Result<Self> {
         let input = self.result.clone();
         let own = input.grid;
@@ -132,13 +138,13 @@ impl Prepared {
         let rest = division.spare.saturating_sub(held_bytes.saturating_add(self.tables));
         let holds = !is_held && bytes <= rest;
         let rest = if holds { rest - bytes } else { rest };
-        let bounded = step.within(session.workspace(rest)).map(Arc::from);
+        let bounded = step.within(host.workspace(rest)).map(Arc::from);
         let step = bounded.as_ref().unwrap_or(step);
         let mut stored = Self::of(None, input.clone(), None);
         let has_read = Cell::new(true);
         let mut read = |consume: Consumer<'_>| {
             if stored.held.is_some() {
-                return stored.for_each(source, &all, session, &mut |_, grid| {
+                return stored.for_each(source, &all, host, &mut |_, grid| {
                     consume(&grid).map(|()| Some(grid.samples))
                 });
             }
@@ -153,14 +159,12 @@ impl Prepared {
                 Ok(None)
             };
             match self.chain.steps.is_empty() {
-                true => self.for_each(source, &all, session, &mut |_, grid| consume_and_hold(grid)),
+                true => self.for_each(source, &all, host, &mut |_, grid| consume_and_hold(grid)),
                 // The next block is filtered meanwhile.
                 false => write_behind(
                     |grid| consume_and_hold(grid).map(drop),
                     |write| {
-                        self.for_each(source, &all, session, &mut |_, grid| {
-                            write(grid).map(|()| None)
-                        })
+                        self.for_each(source, &all, host, &mut |_, grid| write(grid).map(|()| None))
                     },
                 ),
             }?;
@@ -170,13 +174,13 @@ impl Prepared {
         let mut pass = |consume: Consumer<'_>| read(consume).inspect_err(|_| has_read.set(false));
         // Errors of reading name the input.
         let failed = |error: Error| match has_read.get() {
-            true => error.context(format_args!("cannot {} {}", step.name(), source.name)),
+            true => source.failed(&**step, error),
             false => error,
         };
         let held_before = step.held_bytes(own);
-        let prepared = step.prepared(&session.device, &input, &mut pass).map_err(failed)?;
+        let prepared = step.prepared(host.device(), &input, &mut pass).map_err(failed)?;
         let step = prepared.map_or_else(|| step.clone(), Arc::from);
-        let reduced = step.reduced(&session.device, source.axis, &mut pass)?;
+        let reduced = step.reduced(host.device(), source.axis, &mut pass)?;
         self.tables += step.held_bytes(own).saturating_sub(held_before);
         self.all.push(step.clone());
         self.result = step.describe(input)?;
@@ -203,15 +207,15 @@ impl Prepared {
         &self,
         source: &BlockSource<'_>,
         division: &Division,
-        session: &Session,
+        host: &dyn Host,
         work: Work<'_>,
     ) -> Result<()> {
         let Some(grid) = &self.held else {
-            return run_blocks(source, &self.chain, division, session, work);
+            return run_blocks(source, &self.chain, division, host, work);
         };
         let axis = source.axis;
-        let open = |next: usize| -> Result<Box<dyn Reader + '_>> {
-            Ok(Box::new(GridReader { grid, axis, next, spare: None }))
+        let open = |first: usize| -> Result<Box<dyn Reader + '_>> {
+            Ok(Box::new(grid.reader(axis, first)))
         };
         let (name, &HeldGrid { shape, alpha, .. }) = (source.name.clone(), grid);
         let input = GridType { shape, dtype: grid.parts[0].dtype() };
@@ -223,7 +227,7 @@ impl Prepared {
             let max = FilterCost::new(&self.chain, types, axis, (0, 1)).max_block();
             block = block.min(max as usize);
         }
-        run_blocks(&held, &self.chain, &Division { block, ..division.clone() }, session, work)
+        run_blocks(&held, &self.chain, &Division { block, ..division.clone() }, host, work)
     }
 }
 
@@ -232,7 +236,7 @@ fn run_blocks(
     source: &BlockSource<'_>,
     chain: &Chain,
     division: &Division,
-    session: &Session,
+    host: &dyn Host,
     work: Work<'_>,
 ) -> Result<()> {
     let (filter, own) = (chain.filter(), division.own.clone());
@@ -247,18 +251,16 @@ fn run_blocks(
     };
     let blocks = Blocks { own, block, padded: &padded, wraps, overlaps: true, skipped: &|_| 0 };
     let title = if chain.steps.is_empty() { "read" } else { filter.name() };
-    read_blocks(source, &blocks, title, session, |span, grid| {
+    read_blocks(source, &blocks, title, host, |span, grid| {
         let (output, input) = (span.core.clone(), span.padded.clone());
         let block = Block { axis, shape, input, output };
         let is_resized = filter.input_range(axis, &span.core, shape).is_some();
         let (Shape { mut dims, channels }, alpha) = (result, grid.alpha);
         let (filtered, done) = match filter.is_identity() {
             true => (Ok(grid.samples), None),
-            false => (filter.run_block(&session.device, &grid, &block), Some(grid.samples)),
+            false => (filter.run_block(host.device(), &grid, &block), Some(grid.samples)),
         };
-        let mut samples = filtered.map_err(|error| {
-            error.context(format_args!("cannot {} {}", filter.name(), source.name))
-        })?;
+        let mut samples = filtered.map_err(|error| source.failed(filter, error))?;
         if !is_resized {
             let row = samples.len() / span.padded.len().max(1);
             samples.keep(span.before * row..(span.before + span.core.len()) * row)?;
@@ -267,49 +269,4 @@ fn run_blocks(
         let used = work(span.core.start, Grid { dims, channels, alpha, samples })?;
         Ok(done.or(used))
     })
-}
-
-/// A grid in memory, divided into parts along the outermost axis.
-#[derive(Debug)]
-struct HeldGrid {
-    shape: Shape,
-    alpha: Alpha,
-    parts: Vec<Samples>,
-}
-
-impl HeldGrid {
-    fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.as_bytes().len() as u64).sum()
-    }
-}
-
-/// Reads the rows or slices of a grid.
-struct GridReader<'a> {
-    grid: &'a HeldGrid,
-    axis: usize,
-    next: usize,
-    /// Samples that the caller has given back. Their memory is reused.
-    spare: Option<Samples>,
-}
-
-impl Reader for GridReader<'_> {
-    fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
-        let HeldGrid { shape, parts, .. } = self.grid;
-        let (dtype, row) = (parts[0].dtype(), shape.samples() / shape.dims[self.axis].max(1));
-        let mut read = Samples::extended(before, count * row, dtype, self.spare.take())?;
-        let mut new = &mut read.as_bytes_mut()[before.map_or(0, |held| held.as_bytes().len())..];
-        let mut skipped = self.next * row * dtype.size();
-        for part in parts.iter().map(Samples::as_bytes) {
-            let from = &part[skipped.min(part.len())..];
-            skipped -= part.len() - from.len();
-            let to = new.split_off_mut(..from.len().min(new.len())).expect("it is not longer");
-            to.copy_from_slice(&from[..to.len()]);
-        }
-        self.next += count;
-        Ok(read)
-    }
-
-    fn reuse(&mut self, done: Samples) {
-        self.spare = Some(done).filter(|done| done.dtype() == self.grid.parts[0].dtype());
-    }
 }

@@ -8,15 +8,16 @@ use std::{
     thread,
 };
 
+use super::host::{Advance, Host};
 use crate::{
     data::{
         blocks::Span,
         description::Description,
         grid::{Alpha, Grid, Shape},
+        reader::Reader,
         samples::Samples,
     },
-    engine::session::Session,
-    io::{reader::Reader, volume::VolumeFile},
+    kernels::filter::Filter,
     util::{
         error::{Error, Kind, Result},
         memory,
@@ -27,7 +28,7 @@ use crate::{
 /// An input that is read in blocks along its outermost axis: the rows of an image, or the slices of a volume.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct BlockSource<'a> {
-    /// Name of the input, for messages.
+    /// Name of the input, for messages; empty if it has none.
     pub name: String,
     /// Size, type, kind and placement of the samples.
     pub description: Description,
@@ -39,16 +40,19 @@ pub struct BlockSource<'a> {
     pub open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
 }
 
+#[cfg(feature = "files")]
 impl<'a> BlockSource<'a> {
     /// The slices of the volume `file`, which `open` opens.
     pub fn slices(
-        file: &VolumeFile,
+        file: &crate::io::volume::VolumeFile,
         open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
     ) -> Self {
         let (name, description) = (file.source().to_string(), file.description());
         Self { name, description, axis: 2, alpha: Alpha::None, open }
     }
+}
 
+impl BlockSource<'_> {
     /// Positions and channels.
     pub fn shape(&self) -> Shape {
         self.description.grid.shape
@@ -57,6 +61,14 @@ impl<'a> BlockSource<'a> {
     /// Number of rows or slices.
     pub fn length(&self) -> usize {
         self.shape().dims[self.axis]
+    }
+
+    /// The error of `filter`, with the name of the input if that has one.
+    pub fn failed(&self, filter: &dyn Filter, error: Error) -> Error {
+        if self.name.is_empty() {
+            return error;
+        }
+        error.context(format_args!("cannot {} {}", filter.name(), self.name))
     }
 
     /// Samples in a row or slice.
@@ -110,27 +122,26 @@ pub fn read_blocks(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
     title: &'static str,
-    session: &Session,
+    host: &dyn Host,
     mut work: impl FnMut(Span, Grid) -> Result<Option<Samples>>,
 ) -> Result<()> {
     let (to_work, padded) = sync_channel::<(Span, Samples)>(0);
     let (recycle, done) = channel();
-    let mut bar = None;
+    let mut progress: Option<Box<dyn Advance>> = None;
     let work_on = move |(span, samples): (Span, Samples)| {
         let row = (source.stride() * samples.dtype().size()) as u64;
-        let bar =
-            bar.get_or_insert_with(|| session.progress.bytes(title, row * blocks.own.len() as u64));
+        let start = || host.start(title, row * blocks.own.len() as u64);
+        let progress = progress.get_or_insert_with(start);
         let (mut dims, advance) = (source.shape().dims, row * span.core.len() as u64);
         dims[source.axis] = span.padded.len();
         let channels = source.shape().channels;
         let grid = Grid { dims, channels, alpha: source.alpha, samples };
         // Without a receiver, all blocks have been read.
         let _ = recycle.send(work(span, grid)?);
-        bar.advance(advance);
-        Ok(())
+        progress.advance(advance)
     };
     thread::scope(|scope| {
-        let read = move || memory::catch(|| read_padded(source, blocks, session, to_work, &done));
+        let read = move || memory::catch(|| read_padded(source, blocks, host, to_work, &done));
         let read = spawn_in(scope, read)?;
         let worked = padded.into_iter().try_for_each(work_on);
         // If reading failed, the loop above has ended early without an error.
@@ -143,7 +154,7 @@ pub fn read_blocks(
 fn read_padded(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
-    session: &Session,
+    host: &dyn Host,
     to_work: SyncSender<(Span, Samples)>,
     done: &Receiver<Option<Samples>>,
 ) -> Result<()> {
@@ -153,7 +164,7 @@ fn read_padded(
     let mut spans = blocks.spans().peekable();
     while let Some(span) = spans.next() {
         let padded = span.padded.clone();
-        let samples = session.timings.time("read", || {
+        let samples = host.device().time("read", || {
             if blocks.wraps {
                 return read_around(source, &padded);
             }
