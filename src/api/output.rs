@@ -12,9 +12,9 @@ use crate::{
         samples::Samples,
     },
     io::{
-        Sink, UnfinishedFolder,
+        OutputFolder, Sink,
         image::{Encoding, ImageFormat, ImageTarget},
-        link_target, losses,
+        losses,
         mesh::{self, Details, MeshFolder, MeshFormat},
         volume::{
             Endian, Layout, Pyramid, PyramidOptions, PyramidWriter, VolumeFile, VolumeFormat,
@@ -184,7 +184,7 @@ fn write_volume(sink: &Sink, grid: &Grid, placement: Option<Placement>) -> Resul
     }
     let mut writer = target.create(grid.dims, false)?;
     writer.write(grid.samples.copy()?)?;
-    writer.finish()
+    writer.finish()?.commit()
 }
 
 fn write_zarr(sink: &Sink, path: &Path, file: &VolumeFile, grid: &Grid) -> Result<()> {
@@ -194,16 +194,13 @@ fn write_zarr(sink: &Sink, path: &Path, file: &VolumeFile, grid: &Grid) -> Resul
     if let Some(lost) = pyramid.losses() {
         losses::report(sink, lost, false)?;
     }
-    let failed = |error| Error::io("write", path, error);
-    // Replace the folder to which a symbolic link points, not the link.
-    let place = link_target(path);
-    let part = UnfinishedFolder::create(&place).map_err(failed)?;
-    pyramid.create(part.path())?;
+    let store = OutputFolder::create(path, false)?;
+    pyramid.create(store.path())?;
     let levels = (0..pyramid.levels.len(), 0);
-    let mut writer = PyramidWriter::new(&pyramid, part.path(), 0, levels, false);
+    let mut writer = PyramidWriter::new(&pyramid, store.path().to_owned(), 0, levels, false);
     writer.push(&grid.samples)?;
     writer.finish()?;
-    part.rename(&place, false).map_err(failed)
+    store.commit()
 }
 
 fn write_image(

@@ -3,7 +3,7 @@
 use super::{
     compare, image,
     job::{Job, Settings},
-    pyramid, volume,
+    volume,
 };
 use crate::{
     data::shard::Shard,
@@ -16,12 +16,12 @@ use crate::{
     },
     flow::{FilterCost, Host},
     io::{
-        Sink, Source, Sources,
+        Finished, Sink, Source, Sources,
         identity::Identity,
         image::{ImageFormat, has_jpeg_name, is_jpeg, jpeg, planned_size, sample_bytes},
         marker::Marker,
         standard,
-        volume::{Layout, VolumeFile, can_reopen, is_multi_file, is_zarr_path},
+        volume::{VolumeFile, can_reopen, is_multi_file},
     },
     util::error::{Error, Result},
 };
@@ -63,7 +63,8 @@ pub fn run(
         };
         session.device.set_estimate(|| estimate(&sources, create_job));
         let process = || {
-            process_volume(job, layout, Some(shard), session)?;
+            let encoding = settings.encoding;
+            volume::process(job, layout, encoding, Some(shard), session)?;
             job.filter.finish()
         };
         return session.run_logged(&job.source, Some(&job.sink), process);
@@ -132,18 +133,6 @@ fn describe(job: &Job) -> Result<()> {
     standard::print(&format!("{}\n", printable(&line)))
 }
 
-fn process_volume(
-    job: &Job,
-    layout: &Layout,
-    shard: Option<Shard>,
-    session: &Session,
-) -> Result<()> {
-    match is_zarr_path(&job.sink) {
-        true => pyramid::process(job, layout, shard, session),
-        false => volume::process(job, layout, shard, session),
-    }
-}
-
 /// Estimates the time for `sources` on the CPU and with a GPU, all with the filter of the first source. The constants
 /// were measured on a host with 16 cores and an NVIDIA H200, from JPEG to JPEG.
 fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
@@ -182,17 +171,14 @@ impl Files<'_> {
         if job.makes_folder {
             job.sink.want_folder();
         }
-        match &job.volume {
-            _ if job.compares => compare::process(job, &self.settings, session)?,
-            Some(layout) => match (job.format, job.filter.flat_axis()) {
-                (Some(format), Some(axis)) => {
-                    let encoding = (format, self.settings.encoding);
-                    volume::process_plane(job, (layout, axis), encoding, session)?;
-                }
-                _ => process_volume(job, layout, None, session)?,
-            },
-            None => image::process(job, &self.settings, session)?,
-        }
+        let finished = match &job.volume {
+            _ if job.compares => Some(compare::process(job, &self.settings, session)?),
+            Some(layout) => volume::process(job, layout, self.settings.encoding, None, session)?,
+            None => Some(image::process(job, &self.settings, session)?),
+        };
+        // Nothing has its name before it is known that all is well.
+        job.report_warning(session)?;
+        session.timings.time("write", || finished.map_or(Ok(()), Finished::commit))?;
         job.filter.finish()?;
         session.timings.add_result(|| {
             let mut result = job.filter.parameters();

@@ -15,7 +15,7 @@ use crate::{
     engine::session::Session,
     flow::{BlockSource, Division, FilterCost, Host, filter_blocks},
     io::{
-        Sink, Source,
+        Finished, Sink, Source,
         image::{
             Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
             RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
@@ -34,17 +34,17 @@ use crate::{
     },
 };
 
-/// Reads, filters and writes the image of `job`, or its pages.
+/// Reads, filters and writes the image of `job`, or its pages. Returns the output, which is complete but for its name.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
-pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
+pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Finished> {
     let Session { device, timings, .. } = session;
     let filter = &*job.filter;
     let mut copies = job.copies(&settings.encoding);
     if !takes_smaller_copy(job, settings) {
         match process_in_blocks(job, settings, session)? {
-            Road::Blocks => return Ok(()),
+            Road::Blocks(finished) => return Ok(finished),
             Road::Whole => copies = WHOLE_COPIES,
             Road::Unknown => {}
         }
@@ -95,8 +95,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     target.check(&image)?;
     let filter = smaller.get().map_or(filter, |smaller| &**smaller);
     let image = result(job, filter, &target, image, session)?;
-    job.report_warning(session)?;
-    target.write(image)
+    target.encode(image)
 }
 
 /// The result for `image` as `target` can hold it. `filter` is that of the job, or the one for a smaller copy of the image.
@@ -144,7 +143,7 @@ fn process_pages(
     selected: Range<usize>,
     target: &ImageTarget<'_>,
     session: &Session,
-) -> Result<()> {
+) -> Result<Finished> {
     let timings = &session.timings;
     let animation = pages.animation().map(|animation| Animation {
         plays: animation.plays,
@@ -153,13 +152,13 @@ fn process_pages(
     let sample_bytes = pages.check_all(selected.clone())?;
     let series = Series { count: selected.len(), sample_bytes, animation };
     let mut bar = session.progress.bar("pages", selected.len() as u64);
-    target.write_pages(series, |writer| {
+    target.encode_pages(series, |writer| {
         for page in selected {
             let image = pages.decode(page, timings)?;
             writer.page(result(job, &*job.filter, target, image, session)?)?;
             bar.advance(1);
         }
-        job.report_warning(session)
+        Ok(())
     })
 }
 
@@ -171,7 +170,7 @@ fn process_jpeg(
     image: Image,
     target: &ImageTarget<'_>,
     session: &Session,
-) -> Result<()> {
+) -> Result<Finished> {
     target.check(&image)?;
     let (size, quality) = ([image.width, image.height], settings.encoding.jpeg_quality());
     let frame =
@@ -179,8 +178,10 @@ fn process_jpeg(
     let encode = (target.format() == ImageFormat::Jpeg).then(frame);
     let filtered = job.filter.run_jpeg(&session.device, coefficients, encode);
     match filtered.map_err(|error| failed(&*job.filter, &job.source, error))? {
-        JpegOutput::Coefficients(filtered) => target.write_jpeg(&filtered, &image.metadata),
-        JpegOutput::Pixels(pixels) => target.write(Image { samples: Samples::U8(pixels), ..image }),
+        JpegOutput::Coefficients(filtered) => target.encode_jpeg(&filtered, &image.metadata),
+        JpegOutput::Pixels(pixels) => {
+            target.encode(Image { samples: Samples::U8(pixels), ..image })
+        }
     }
 }
 
@@ -247,7 +248,7 @@ const WHOLE_COPIES: u64 = 2;
 /// How an image is filtered.
 enum Road {
     /// It was filtered in blocks of rows.
-    Blocks,
+    Blocks(Finished),
     /// As a whole, which fits into memory.
     Whole,
     /// As a whole, if decoding it shows that it fits into memory.
@@ -293,8 +294,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     log::debug!("{}: in blocks of {} rows, in about {bytes} bytes", job.source, block.0);
     let losses = &header.first.losses;
     losses.iter().try_for_each(|loss| losses::report(&job.source, loss, session.strict))?;
-    write_blocks(job, settings, session, rows, block)?;
-    Ok(Road::Blocks)
+    write_blocks(job, settings, session, rows, block).map(Road::Blocks)
 }
 
 /// Filters and writes an image in blocks of `block` rows.
@@ -304,7 +304,7 @@ fn write_blocks(
     session: &Session,
     mut rows: Box<dyn ReadRows>,
     (block, spare): (usize, u64),
-) -> Result<()> {
+) -> Result<Finished> {
     let image = rows.header().first.image.clone();
     let shape = Shape { dims: [image.width, image.height, 1], channels: image.channels };
     let alpha = match image.has_alpha() {
@@ -347,8 +347,7 @@ fn write_blocks(
     filter_blocks(&source, &prepared, &division, session, |_, samples| {
         session.timings.time("encode", || writer.write(samples)).map_err(failed)
     })?;
-    job.report_warning(session)?;
-    writer.finish().map_err(failed)?.commit()
+    writer.finish().map_err(failed).map(Finished::File)
 }
 
 /// The remedy where an image cannot be filtered in blocks; `None` if it can.

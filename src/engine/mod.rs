@@ -6,7 +6,7 @@
 //! | `plan` | how large the blocks of streams and meshes are, within the memory limit |
 //! | `image` | images: pages in memory, or rows of large files in blocks |
 //! | `volume` | volumes: slices in blocks, also by several processes |
-//! | `pyramid` | volumes into Zarr stores |
+//! | `volume_output` | outputs of volumes: files, planes, stores, those of several processes |
 //! | `compare` | a page that shows an image before and after |
 //! | `reduce` | passes over all samples of a volume; part files of shards |
 //! | `job` | one input, its output and the filter between them |
@@ -30,13 +30,13 @@ mod image;
 mod job;
 pub mod plan;
 pub mod progress;
-mod pyramid;
 pub mod reduce;
 pub(crate) mod restart;
 mod schedule;
 pub mod session;
 pub mod signals;
 mod volume;
+mod volume_output;
 
 pub use computed::filtered_volume;
 pub use files::{CreateJob, run, run_each};

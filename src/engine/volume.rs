@@ -1,273 +1,175 @@
-//! Filters volumes in blocks of slices: from file to file, or the slices of a shard into an output that several
-//! processes write.
+//! Filters volumes in blocks of slices: all of them, or the slices of a shard.
 
-use std::path::Path;
+use std::ops::Range;
 
-use serde_json::Value;
-
-use super::job::Job;
+use super::{
+    job::Job,
+    volume_output::{VolumeOutput, VolumeWriter},
+};
 use crate::{
-    data::{
-        description::Kind,
-        image::{Density, DensityUnit, Image, Metadata},
-        reader::Reader,
-        samples::Samples,
-        shard::Shard,
-    },
+    data::{dtype::Dtype, reader::Reader, shard::Shard},
     engine::session::Session,
     flow::{BlockSource, Division, FilterCost, filter_blocks},
     io::{
-        file_roles::replaces,
-        identity::Identity,
-        image::{Encoding, ImageFormat},
-        losses,
-        shared_output::SharedFile,
-        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+        Finished,
+        image::Encoding,
+        volume::{Layout, VolumeFile, can_reopen, is_zarr, is_zarr_path},
     },
-    util::error::{Error, Result},
+    kernels::filter::Filter,
+    util::error::Result,
 };
 
-/// Reads, filters and writes a volume, or the slices of `shard`.
+/// Reads, filters and writes the volumes of `job`, or the slices of `shard`. Returns the output, which is complete but for
+/// its name; `None` if it belongs to several shards, the last of which names it.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
-pub fn process(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
-    let mut file = VolumeFile::describe(&job.source, layout)?;
-    file.keep_colors();
-    let labelled = labelled(job, &file, 0, session)?;
-    let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
-    let result = job.filter.describe(file.description())?;
-    let output = result.grid;
-    let endian = layout.endian.unwrap_or(Endian::Little);
-    let described = file.with_result(|input| job.filter.describe(input))?;
-    let target = VolumeTarget::new(&job.sink, &described, output.dtype, endian)?;
-    if result.kind == Kind::Labels {
-        target.check_labels(output.dtype)?;
+pub fn process(
+    job: &Job,
+    layout: &Layout,
+    encoding: Encoding,
+    shard: Option<Shard>,
+    session: &Session,
+) -> Result<Option<Finished>> {
+    let file = volume(job, layout, 0)?;
+    let plan = |filter: &dyn Filter, dtype: Option<Dtype>| {
+        let described = file.with_result(|input| filter.describe(input))?;
+        let mut result = filter.describe(file.description())?;
+        result.grid.dtype = dtype.unwrap_or(result.grid.dtype);
+        VolumeOutput::new(job, &described, result, (layout, encoding), session)
+    };
+    // Labels may have 32 bits.
+    let mut output = plan(&*job.filter, job.filter.makes_labels().then_some(Dtype::U32))?;
+    let labelled = labelled(job, &file, output.held(), session)?;
+    if let Some(labelled) = &labelled {
+        output = plan(&*labelled.job.filter, None)?;
     }
-    if let Some(lost) = target.losses() {
-        losses::report(&job.sink, lost, session.strict)?;
-    }
-    match shard {
-        None => process_file(job, &file, (&target, output.shape.dims), division, session),
-        Some(shard) => {
-            let target = (&target, output.shape.dims);
-            process_shard(job, layout, &file, target, shard, division, session)
-        }
+    output.check(session)?;
+    let writer = match shard {
+        None => Some(output.create(session)?),
+        Some(shard) => output.open_shared(job, (layout, shard), session)?,
+    };
+    let Some(mut writer) = writer else { return Ok(None) };
+    let mut first = Some((file, labelled));
+    let filled = (0..output.volumes()).try_for_each(|number| {
+        let (file, labelled) = match first.take() {
+            Some(first) => first,
+            None => {
+                let file = volume(job, layout, number)?;
+                let labelled = self::labelled(job, &file, output.held(), session)?;
+                (file, labelled)
+            }
+        };
+        fill(job, (&file, labelled.as_ref()), number, (&output, &mut *writer), session)
+    });
+    match filled {
+        // Another process has finished the output.
+        Err(_) if writer.is_complete() => Ok(None),
+        filled => filled.and_then(|()| writer.finish(&job.filter.finding())),
     }
 }
 
-/// `job` with a filter that knows the type of its labels, if it makes labels of `file`, and the division for which it is
-/// prepared. The writer takes `held` bytes.
-///
-/// # Errors
-/// Those of reading and of the filter.
-pub fn labelled(
+/// A job with a filter that knows the type of its labels.
+struct Labelled {
+    job: Job,
+    /// The division for which the filter is prepared.
+    division: Division,
+}
+
+/// Filters the slices of the volume `file` that `writer` takes.
+fn fill(
+    job: &Job,
+    (file, labelled): (&VolumeFile, Option<&Labelled>),
+    number: usize,
+    (output, writer): (&VolumeOutput<'_>, &mut dyn VolumeWriter),
+    session: &Session,
+) -> Result<()> {
+    let own = writer.own();
+    if own.is_empty() {
+        return Ok(());
+    }
+    let division = match labelled {
+        Some(labelled) => labelled.division.for_own(own),
+        None => division(job, file, own, (output.held(), writer.takes_blocks()), session)?,
+    };
+    let job = labelled.map_or(job, |labelled| &labelled.job);
+    writer.begin(number, job.filter.output(file.grid_type())?.dtype)?;
+    let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
+    let source = BlockSource::slices(file, &open);
+    let prepared = job.prepared(&source, &division, session)?;
+    filter_blocks(&source, &prepared, &division, session, |first, samples| {
+        session.timings.time("write", || writer.write(first, samples))
+    })?;
+    session.timings.time("write", || writer.end())
+}
+
+/// The volume number `number` of the input of `job`, if the output holds several, or the one that `layout` chooses.
+fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
+    let describe = |volume| {
+        let volume = layout.volume.or(volume);
+        VolumeFile::describe(&job.source, &Layout { volume, ..layout.clone() })
+    };
+    if !is_zarr_path(&job.sink) {
+        let mut file = describe(None)?;
+        file.keep_colors();
+        return Ok(file);
+    }
+    // A pipe can be read only once.
+    if layout.volume.is_some() || !can_reopen(&job.source) {
+        return describe(None);
+    }
+    let file = describe(Some(number))?;
+    let has_axes = job.source.path().is_some_and(is_zarr) || file.channels_and_times.is_some();
+    if has_axes || file.volumes == 1 { Ok(file) } else { describe(None) }
+}
+
+/// `job` with a filter that knows the type of its labels, if it makes labels of `file`. The writer takes `held` bytes.
+fn labelled(
     job: &Job,
     file: &VolumeFile,
     held: u64,
     session: &Session,
-) -> Result<Option<(Job, Division)>> {
+) -> Result<Option<Labelled>> {
     if !job.filter.makes_labels() {
         return Ok(None);
     }
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
-    let division = whole(job, file, source.length(), held, session)?;
-    Ok(job.labelled(&source, &division, session)?.map(|job| (job, division)))
+    let division = division(job, file, 0..source.length(), (held, false), session)?;
+    let job = job.labelled(&source, &division, session)?;
+    Ok(job.map(|job| Labelled { job, division }))
 }
 
-/// Filters a volume from file to file. The result has the size `dims`.
-fn process_file(
+/// The division of the slices `own` of the result into blocks. The writer takes `held` bytes, and blocks rather than the whole
+/// result if `takes_blocks` is set. Checks the limits of the input.
+fn division(
     job: &Job,
     file: &VolumeFile,
-    (target, dims): (&VolumeTarget<'_>, [usize; 3]),
-    division: Option<&Division>,
-    session: &Session,
-) -> Result<()> {
-    let division = match division {
-        Some(division) => division.for_own(0..dims[2]),
-        None => whole(job, file, dims[2], 0, session)?,
-    };
-    let mut writer = target.create(dims, session.no_clobber)?;
-    filter_slices(job, file, division, session, |_, samples| {
-        session.timings.time("write", || writer.write(samples))
-    })?;
-    job.report_warning(session)?;
-    session.timings.time("write", || writer.finish())
-}
-
-/// Filters a volume whose result is a plane, and writes that as an image.
-///
-/// # Errors
-/// When reading, filtering or writing fails.
-pub fn process_plane(
-    job: &Job,
-    (layout, axis): (&Layout, usize),
-    (format, encoding): (ImageFormat, Encoding),
-    session: &Session,
-) -> Result<()> {
-    let mut file = VolumeFile::describe(&job.source, layout)?;
-    file.keep_colors();
-    let dims = job.filter.output(file.grid_type())?.shape.dims;
-    if dims[axis] != 1 {
-        return Err(Error::usage(format_args!(
-            "{}: the result is a volume: name one, such as a .nii or .nrrd",
-            job.sink
-        )));
-    }
-    let target = session.image_target(&job.sink, format, encoding);
-    let labelled = labelled(job, &file, 0, session)?;
-    let (job, division) = labelled.as_ref().map_or((job, None), |(job, own)| (job, Some(own)));
-    let result = job.filter.describe(file.description())?;
-    let output = result.grid;
-    if result.kind == Kind::Labels {
-        target.check_labels(output.dtype)?;
-    }
-    let division = match division {
-        Some(division) => division.for_own(0..dims[2]),
-        None => whole(job, &file, dims[2], 0, session)?,
-    };
-    let mut samples = Samples::zeros(output.dtype, 0)?;
-    filter_slices(job, &file, division, session, |_, more| samples.append(&more))?;
-    let [across, down] = [[1, 2], [0, 2], [0, 1]][axis];
-    let placement = result.placement.as_ref().filter(|own| own.unit.is_some());
-    let spacing = placement.and_then(|own| own.in_nearest_unit(&["cm"])).map(|own| own.spacing());
-    let density = spacing.and_then(|spacing| {
-        Density::new([across, down].map(|axis| 1.0 / spacing[axis]), DensityUnit::Centimetre)
-    });
-    let metadata = Metadata { density, ..Metadata::default() };
-    let (width, height) = (dims[across], dims[down]);
-    let channels = output.shape.channels;
-    let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    job.report_warning(session)?;
-    target.write(target.with_numbers(image, result.numbers)?)
-}
-
-/// The division of the whole result, of `length` slices, into blocks. The writer takes `held` bytes. Checks the limits of
-/// the input.
-fn whole(
-    job: &Job,
-    file: &VolumeFile,
-    length: usize,
-    held: u64,
+    own: Range<usize>,
+    (held, takes_blocks): (u64, bool),
     session: &Session,
 ) -> Result<Division> {
-    let cost = cost(job, file, held)?;
-    let fits = cost.whole() <= session.max_memory;
-    // The first slices are needed again after the last one, and this input can be read only once.
-    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
-    let (block, spare) = match is_cyclic || fits && !cost.is_faster_in_blocks() {
-        true => {
-            let copies = cost.whole().div_ceil(file.grid_type().bytes().max(1)).max(1);
-            file.check_bytes(session.limits(copies))?;
-            log::debug!("{}: as a whole, in about {} bytes", job.source, cost.whole());
-            (file.dims[2], session.max_memory.saturating_sub(cost.whole()))
-        }
-        false => block(job, &cost, length, session)?,
-    };
-    file.check(session.limits(1))?;
-    Ok(Division { own: 0..length, block, spare })
-}
-
-/// Filters the slices of `shard` and writes them to their place in the output.
-fn process_shard(
-    job: &Job,
-    layout: &Layout,
-    file: &VolumeFile,
-    (target, dims): (&VolumeTarget<'_>, [usize; 3]),
-    shard: Shard,
-    division: Option<&Division>,
-    session: &Session,
-) -> Result<()> {
-    let identity = identity(job, layout, shard, session)?;
-    let header = target.header(dims).ok_or_else(|| {
-        Error::usage(format_args!("{}: --shard needs an uncompressed output", job.sink))
-    })?;
-    file.check(session.limits(1))?;
-    let [width, height, depth] = dims;
-    let own = shard.range(depth);
-    let division = match division {
-        Some(division) => division.for_own(own),
-        None => {
-            let (block, spare) = block(job, &cost(job, file, 0)?, own.len(), session)?;
-            Division { own, block, spare }
-        }
-    };
-    let stored = (width * height * target.channels() * target.dtype().size()) as u64;
-    let length = header.len() as u64 + stored * depth as u64;
-    let complete = |_: &Path, findings: &[Value]| job.report_warning_of(findings, session);
-    let output = SharedFile::open(&job.sink, &identity, length, session.no_clobber, &complete)?;
-    let Some(output) = output else {
-        session.events.skipped(&job.source, Some(&job.sink));
-        return Ok(());
-    };
-    if shard.index() == 0 {
-        output.write_at(&header, 0)?;
-    }
-    filter_slices(job, file, division, session, |first, samples| {
-        let samples = target.stored(samples)?;
-        let offset = header.len() as u64 + stored * first as u64;
-        session.timings.time("write", || output.write_at(samples.as_bytes(), offset))
-    })?;
-    output.finish(&job.filter.finding(), &complete)
-}
-
-/// Identity of the part `shard` of `job`.
-///
-/// # Errors
-/// When the input cannot be identified, and when the output would replace the input.
-pub fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<Identity> {
-    if replaces(&job.sink, &job.source) {
-        return Err(Error::usage(format_args!(
-            "{}: --shard cannot replace its input, which other shards still read",
-            job.sink
-        )));
-    }
-    let parameters = (job.filter.parameters(), layout, &job.pyramid, session.strict);
-    Identity::new(job.filter.name(), &parameters, [&job.source], shard)
-}
-
-/// Memory for the blocks of a volume, whose writer takes `held` bytes.
-///
-/// # Errors
-/// When the filter does not support the volume.
-pub fn cost(job: &Job, file: &VolumeFile, held: u64) -> Result<FilterCost> {
     let input = file.grid_type();
     let output = job.filter.output(input)?;
     let held = held.saturating_add(file.reader_bytes());
-    Ok(FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer())))
-}
-
-/// Number of slices of the input in a block, for `own` slices of the result, and the bytes of memory that are left.
-///
-/// # Errors
-/// When a slice with the slices that it depends on takes more than the memory limit.
-pub fn block(job: &Job, cost: &FilterCost, own: usize, session: &Session) -> Result<(usize, u64)> {
-    let (block, spare) = cost.block(own, session.max_memory).map_err(|needed| {
-        let what = format_args!("{}: {}", job.source, cost.least("slice"));
-        session.exceeds_memory(what, needed)
-    })?;
-    let bytes = cost.bytes_in_blocks(block as u64);
-    log::debug!("{}: in blocks of {block} slices, in about {bytes} bytes", job.source);
-    Ok((block, spare))
-}
-
-/// Filters blocks of slices, and passes each result to `write` with the index of its first slice.
-///
-/// # Errors
-/// Those of reading, of the filter and of `write`.
-pub fn filter_slices(
-    job: &Job,
-    file: &VolumeFile,
-    division: Division,
-    session: &Session,
-    write: impl FnMut(usize, Samples) -> Result<()> + Send,
-) -> Result<()> {
-    let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
-    let source = BlockSource::slices(file, &open);
-    if division.own.is_empty() {
-        return Ok(());
-    }
-    let prepared = job.prepared(&source, &division, session)?;
-    filter_blocks(&source, &prepared, &division, session, write)
+    let cost = FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer()));
+    let fits = cost.whole() <= session.max_memory;
+    // The first slices are needed again after the last one, and this input can be read only once.
+    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
+    let (block, spare) = if !takes_blocks && (is_cyclic || fits && !cost.is_faster_in_blocks()) {
+        let copies = cost.whole().div_ceil(input.bytes().max(1)).max(1);
+        file.check_bytes(session.limits(copies))?;
+        log::debug!("{}: as a whole, in about {} bytes", job.source, cost.whole());
+        (file.dims[2], session.max_memory.saturating_sub(cost.whole()))
+    } else {
+        let block = cost.block(own.len(), session.max_memory).map_err(|needed| {
+            let what = format_args!("{}: {}", job.source, cost.least("slice"));
+            session.exceeds_memory(what, needed)
+        })?;
+        let bytes = cost.bytes_in_blocks(block.0 as u64);
+        log::debug!("{}: in blocks of {} slices, in about {bytes} bytes", job.source, block.0);
+        block
+    };
+    file.check(session.limits(1))?;
+    Ok(Division { own, block, spare })
 }

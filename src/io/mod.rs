@@ -25,8 +25,8 @@ pub mod standard;
 mod unfinished;
 pub mod volume;
 
-pub use sink::{Output, Sink, allow_broken_pipe};
+pub use sink::{Finished, Output, OutputFolder, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
 pub use sources::Sources;
 pub use spool::{Spool, temporary_file, temporary_folder};
-pub use unfinished::{UnfinishedFolder, already_exists, link_target, remove_unfinished_outputs};
+pub use unfinished::{link_target, remove_unfinished_outputs};

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     folders, standard,
-    unfinished::{UnfinishedFile, already_exists, link_target, parent_folder},
+    unfinished::{UnfinishedFile, UnfinishedFolder, already_exists, link_target, parent_folder},
 };
 use crate::util::error::{Error, Result};
 
@@ -247,6 +247,81 @@ impl Write for Output {
         match &mut self.state {
             State::Renamed { temporary, .. } => temporary.flush(),
             State::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// A folder being written as an output. Unless committed, no trace of it remains.
+#[derive(Debug)]
+pub struct OutputFolder {
+    folder: UnfinishedFolder,
+    /// The name in messages.
+    name: PathBuf,
+    /// The folder to replace: that to which a symbolic link points, not the link.
+    target: PathBuf,
+    no_clobber: bool,
+}
+
+impl OutputFolder {
+    /// Creates an empty folder, which replaces `path` when it is committed.
+    ///
+    /// # Errors
+    /// `Kind::Io` if it cannot be created, or if `path` exists and `no_clobber` is set.
+    pub fn create(path: &Path, no_clobber: bool) -> Result<Self> {
+        let failed = |error| Error::io("write", path, error);
+        let target = link_target(path);
+        if no_clobber && target.exists() {
+            return Err(failed(already_exists()));
+        }
+        let folder = UnfinishedFolder::create(&target).map_err(failed)?;
+        Ok(Self { folder, name: path.to_owned(), target, no_clobber })
+    }
+
+    /// The path of the folder while it is written.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives the folder its final name.
+    ///
+    /// # Errors
+    /// `Kind::Io` if the rename fails; then there is no output.
+    pub fn commit(self) -> Result<()> {
+        let Self { folder, name, target, no_clobber } = self;
+        folder.rename(&target, no_clobber).map_err(|error| Error::io("write", name, error))
+    }
+}
+
+/// An output that is complete but for its name.
+#[derive(Debug)]
+pub enum Finished {
+    /// A file.
+    File(Output),
+    /// A folder.
+    Folder(OutputFolder),
+    /// All bytes of `sink`, which is written when it is committed.
+    Bytes {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// The output.
+        sink: Sink,
+        /// Whether an existing file is an error.
+        no_clobber: bool,
+    },
+}
+
+impl Finished {
+    /// Gives the output its name.
+    ///
+    /// # Errors
+    /// As [`Output::commit`].
+    pub fn commit(self) -> Result<()> {
+        match self {
+            Self::File(output) => output.commit(),
+            Self::Folder(folder) => folder.commit(),
+            Self::Bytes { bytes, sink, no_clobber } => {
+                sink.write_with(no_clobber, |output| output.write_all(&bytes))
+            }
         }
     }
 }

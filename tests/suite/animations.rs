@@ -154,9 +154,10 @@ fn writes_frames_with_and_without_alpha_to_one_animation() {
     let images = [image(2, vec![10, 0, 20, 255]), image(3, vec![77; 6])];
     let series = Series { count: 2, sample_bytes: 0, animation: None };
     target
-        .write_pages(series, |writer| {
+        .encode_pages(series, |writer| {
             images.iter().try_for_each(|image| writer.page(image.clone()))
         })
+        .and_then(gpuproc::io::Finished::commit)
         .unwrap();
     let (found, _) = pages(&Source::File(path));
     let found: Vec<u32> = found.iter().map(checksum).collect();

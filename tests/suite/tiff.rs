@@ -73,9 +73,10 @@ fn written_pages_are_read_back_unchanged() {
         let encoding = Encoding::default();
         let target = ImageTarget::new(&sink, ImageFormat::Tiff, encoding, &timings);
         target
-            .write_pages(series, |writer| {
+            .encode_pages(series, |writer| {
                 images.iter().try_for_each(|image| writer.page(image.clone()))
             })
+            .and_then(gpuproc::io::Finished::commit)
             .unwrap();
         let start = fs::read(&path).unwrap()[..4].to_vec();
         assert_eq!(start, if sample_bytes > 0 { b"II+\0" } else { b"II*\0" });

@@ -1,10 +1,7 @@
 //! Writing of image files, with the samples and channels that the format supports. Content that the format cannot
 //! store is reported.
 
-use std::{
-    collections::HashSet,
-    io::{self, Write},
-};
+use std::{collections::HashSet, io};
 
 use super::{
     codec::{Capabilities, TextSupport},
@@ -23,7 +20,7 @@ use crate::{
         image::{AncillaryData, Image, Metadata},
         samples::Samples,
     },
-    io::{Sink, losses::LossLog},
+    io::{Finished, Sink, losses::LossLog},
     jpeg::SparseCoefficients,
     util::{
         error::{Error, Result},
@@ -135,6 +132,21 @@ impl<'a> ImageTarget<'a> {
 
     /// Writes an image.
     pub fn write(&self, image: Image) -> Result<()> {
+        let finished = self.encode(image)?;
+        self.timings.time("write", || finished.commit())
+    }
+
+    /// Encodes an image, which is written when it is committed.
+    pub fn encode(&self, image: Image) -> Result<Finished> {
+        self.encoded(image).map(|bytes| self.finished(bytes))
+    }
+
+    fn finished(&self, bytes: Vec<u8>) -> Finished {
+        Finished::Bytes { bytes, sink: self.sink.clone(), no_clobber: self.no_clobber }
+    }
+
+    /// The bytes of a file of `image`.
+    pub fn encoded(&self, image: Image) -> Result<Vec<u8>> {
         self.check(&image)?;
         let codec = self.format.codec();
         let encode = move || -> Result<Vec<u8>, BoxError> {
@@ -144,29 +156,32 @@ impl<'a> ImageTarget<'a> {
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             (codec.encode)(&fitted, &self.encoding)
         };
-        self.write_bytes(encode)
+        self.encode_by(encode)
     }
 
-    /// Writes a JPEG file from DCT coefficients.
-    pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
+    /// As [`ImageTarget::encode`], for a JPEG file from DCT coefficients.
+    pub fn encode_jpeg(
+        &self,
+        coefficients: &SparseCoefficients,
+        metadata: &Metadata,
+    ) -> Result<Finished> {
         let (frame, optimized) = (&coefficients.frame, self.encoding.optimized);
         let mut metadata = metadata.clone();
         adapt(&mut metadata, frame.size, frame.colour.channels());
-        self.write_bytes(|| jpeg::encode_coefficients(coefficients, &metadata, optimized))
+        let encode = || jpeg::encode_coefficients(coefficients, &metadata, optimized);
+        self.encode_by(encode).map(|bytes| self.finished(bytes))
     }
 
-    fn write_bytes(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<()> {
-        let Self { sink, timings, no_clobber, .. } = *self;
-        let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
-        timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
+    fn encode_by(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<Vec<u8>> {
+        self.timings.time("encode", encode).map_err(|cause| cannot_encode(self.sink, cause))
     }
 
     /// Writes a file of `series.count` pages, which `fill` passes to the writer.
-    pub fn write_pages(
+    pub fn encode_pages(
         &self,
         series: Series,
         fill: impl FnOnce(&mut PagesWriter<'_>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Finished> {
         let (sink, codec) = (self.sink, self.format.codec());
         let Some(encode_pages) = codec.encode_pages else {
             return Err(Error::usage(format_args!(
@@ -185,7 +200,7 @@ impl<'a> ImageTarget<'a> {
             fill(&mut writer)?;
             writer.pages.finish().map_err(failed)?;
         }
-        self.timings.time("write", || output.commit())
+        Ok(Finished::File(output))
     }
 }
 

@@ -6,10 +6,7 @@
 //! 1      number of vertices as u32; x, y, z of each as f32, in nanometres; three u32 for each triangle; little-endian
 //! ```
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use super::{
     Details, Out,
@@ -17,7 +14,7 @@ use super::{
 };
 use crate::{
     data::surface::Surface,
-    io::{Output, Sink, UnfinishedFolder, already_exists, link_target},
+    io::{Output, OutputFolder, Sink, link_target},
     util::error::{Error, Result},
 };
 
@@ -38,9 +35,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, _: Details) -> io::Res
 /// A folder with one surface, which gets its name when it is complete.
 #[derive(Debug)]
 pub struct MeshFolder {
-    folder: UnfinishedFolder,
-    path: PathBuf,
-    no_clobber: bool,
+    folder: OutputFolder,
 }
 
 impl MeshFolder {
@@ -57,20 +52,14 @@ impl MeshFolder {
         };
         // If the name is a symbolic link, its target is replaced.
         let target = link_target(path);
-        let failed = |error: io::Error| Error::io("write", path, error);
-        if fs::symlink_metadata(&target).is_ok() {
-            if no_clobber {
-                return Err(failed(already_exists()));
-            }
-            if !is_mesh(&target) {
-                return Err(Error::usage(format_args!(
-                    "refusing to overwrite {sink}: it exists and is not a precomputed mesh"
-                )));
-            }
+        if !no_clobber && target.exists() && !is_mesh(&target) {
+            return Err(Error::usage(format_args!(
+                "refusing to overwrite {sink}: it exists and is not a precomputed mesh"
+            )));
         }
-        let folder = UnfinishedFolder::create(&target).map_err(failed)?;
+        let folder = OutputFolder::create(path, no_clobber)?;
         let output = Sink::File(folder.path().join("1")).create(true)?;
-        Ok((Self { folder, path: target, no_clobber }, output))
+        Ok((Self { folder }, output))
     }
 
     /// Completes the folder after its fragment has been written.
@@ -78,12 +67,13 @@ impl MeshFolder {
     /// # Errors
     /// `Kind::Io` when that fails.
     pub fn finish(self) -> Result<()> {
-        let Self { folder, path, no_clobber } = self;
-        let put = |name: &str, text: &str| fs::write(folder.path().join(name), text);
-        let put = put("info", "{\"@type\": \"neuroglancer_legacy_mesh\"}\n")
-            .and_then(|()| put("1:0", "{\"fragments\": [\"1\"]}\n"));
-        put.and_then(|()| folder.rename(&path, no_clobber))
-            .map_err(|error| Error::io("write", &path, error))
+        let put = |name: &str, text: &str| {
+            let path = self.folder.path().join(name);
+            fs::write(&path, text).map_err(|error| Error::io("write", path, error))
+        };
+        put("info", "{\"@type\": \"neuroglancer_legacy_mesh\"}\n")?;
+        put("1:0", "{\"fragments\": [\"1\"]}\n")?;
+        self.folder.commit()
     }
 }
 

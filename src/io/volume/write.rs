@@ -98,8 +98,8 @@ pub struct VolumeTarget<'a> {
     dtype: Dtype,
     endian: Endian,
     placement: Option<Placement>,
-    metadata: &'a [(String, String)],
-    nifti: Option<&'a NiftiHeader>,
+    metadata: Vec<(String, String)>,
+    nifti: Option<NiftiHeader>,
     channels: usize,
     /// Whether the file is raw and its name does not state shape and type.
     has_unknown_layout: bool,
@@ -114,7 +114,7 @@ impl<'a> VolumeTarget<'a> {
     /// # Errors
     /// As [`VolumeFormat::for_output`]; also when the name of a raw volume states another size, or a type that is not
     /// written.
-    pub fn new(sink: &'a Sink, file: &'a VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
+    pub fn new(sink: &'a Sink, file: &VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::for_output(sink)? {
             Some(format) => format,
             None => {
@@ -128,8 +128,8 @@ impl<'a> VolumeTarget<'a> {
             dtype,
             endian: Endian::Little,
             placement: None,
-            metadata: &[],
-            nifti: file.nifti.as_ref(),
+            metadata: Vec::new(),
+            nifti: file.nifti.clone(),
             channels: file.channels(),
             has_unknown_layout: false,
             losses: Vec::new(),
@@ -146,7 +146,7 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Fits type, placement and metadata to a format.
-    fn fit(&mut self, support: &'static WriteSupport, file: &'a VolumeFile) -> Result<()> {
+    fn fit(&mut self, support: &'static WriteSupport, file: &VolumeFile) -> Result<()> {
         if let Some(axis) = (0..3).find(|&axis| file.dims[axis] > support.max_dims[axis]) {
             return Err(Error::usage(format_args!(
                 "{}: a .{} file has at most {} samples along {}, but the volume has {}; use .nrrd",
@@ -164,7 +164,7 @@ impl<'a> VolumeTarget<'a> {
                 self.sink, support.extensions[0], self.channels, self.dtype
             )));
         }
-        self.metadata = &file.metadata;
+        self.metadata.clone_from(&file.metadata);
         let placement = file.placement.as_ref();
         self.placement = match support.placement {
             PlacementSupport::Affine(None) => placement.cloned(),
@@ -237,7 +237,7 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Fits type and byte order to the name of a raw volume.
-    fn fit_raw(&mut self, file: &'a VolumeFile, endian: Endian) -> Result<()> {
+    fn fit_raw(&mut self, file: &VolumeFile, endian: Endian) -> Result<()> {
         let sink = self.sink;
         let (dims, dtype) = match sink {
             Sink::File(path) => raw::from_name(path),
@@ -297,7 +297,7 @@ impl<'a> VolumeTarget<'a> {
         let metadata =
             self.metadata.iter().filter(|entry| keeps_metadata(entry)).cloned().collect();
         let placement = self.placement.as_ref();
-        let (dtype, channels, nifti) = (self.dtype, self.channels, self.nifti);
+        let (dtype, channels, nifti) = (self.dtype, self.channels, self.nifti.as_ref());
         header(&HeaderContent { dims, channels, dtype, placement, metadata, nifti })
     }
 
@@ -383,18 +383,17 @@ impl VolumeWriter<'_> {
         written.map_err(|error| self.target.failed(error))
     }
 
-    /// Completes the file.
+    /// Completes the file but for its name, which it gets when it is committed.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails; then no file appears.
-    pub fn finish(self) -> Result<()> {
-        let output = match self.output {
-            EncodedOutput::Plain(output) => output,
+    pub fn finish(self) -> Result<Output> {
+        match self.output {
+            EncodedOutput::Plain(output) => Ok(output),
             EncodedOutput::Gzip(output) => {
-                output.finish().map_err(|error| self.target.failed(error))?
+                output.finish().map_err(|error| self.target.failed(error))
             }
-        };
-        output.commit()
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -55,7 +55,7 @@ fn make_folders(root: &Path, name: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub struct PyramidWriter<'a> {
     pyramid: &'a Pyramid,
-    folder: &'a Path,
+    folder: PathBuf,
     volume: usize,
     /// Whether other processes write into the same store.
     is_shared: bool,
@@ -107,7 +107,7 @@ impl<'a> PyramidWriter<'a> {
     /// processes write into the same store.
     pub fn new(
         pyramid: &'a Pyramid,
-        folder: &'a Path,
+        folder: PathBuf,
         volume: usize,
         (range, start): (std::ops::Range<usize>, usize),
         is_shared: bool,
@@ -223,7 +223,7 @@ impl<'a> PyramidWriter<'a> {
     /// Writes slices as a layer of chunks of the level number `at` of this writer.
     fn write_layer(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
         let number = self.first + at;
-        let Self { pyramid, folder, volume, is_shared, .. } = *self;
+        let &mut Self { pyramid, ref folder, volume, is_shared, .. } = self;
         let dims = pyramid.levels[number].dims;
         let size = pyramid.dtype.size();
         let slices = bytes.len() / (dims[0] * dims[1] * size);
