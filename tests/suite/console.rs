@@ -2,11 +2,12 @@
 //! guide (`src/guide`), and the examples that end each command's help.
 //!
 //! A line `$ COMMAND` is run by a shell in a folder of small inputs. The lines below it are its output on both streams,
-//! and `? CODE` is its exit code if it fails. `GPUPROC_BLESS=1 cargo test --test suite console::` writes the current
-//! output into these files.
+//! and `? CODE` is its exit code if it fails. A group of options that an earlier help of the session has shown is one
+//! line. `GPUPROC_BLESS=1 cargo test --test suite console::` writes the current output into these files.
 #![cfg(unix)]
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     io::Write,
     os::unix::fs::{PermissionsExt, symlink},
@@ -30,6 +31,36 @@ fn steps(session: &str) -> Vec<String> {
         *steps.last_mut().expect("never empty") += line;
     }
     steps
+}
+
+/// Shortens the help of a command: each group that equals one of an earlier help becomes a line, which names that help.
+/// `shown` has the groups so far, each with the command that printed it. Other steps are returned as they are.
+fn shorten(step: String, shown: &mut BTreeMap<String, String>) -> String {
+    let (command, text) = step.split_once('\n').unwrap_or_default();
+    let Some(command) = command.strip_prefix("$ ").filter(|name| name.ends_with("--help")) else {
+        return step;
+    };
+    let mut groups = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if line.ends_with(":\n") && !line.starts_with(' ') {
+            groups.push(String::new());
+        }
+        *groups.last_mut().expect("never empty") += line;
+    }
+    let mut short = format!("$ {command}\n");
+    for group in groups {
+        match shown.get(group.trim_end()) {
+            Some(earlier) => {
+                let heading = group.lines().next().unwrap_or_default();
+                short += &format!("{heading} as in {earlier}\n");
+            }
+            None => {
+                shown.insert(group.trim_end().to_owned(), command.to_owned());
+                short += &group;
+            }
+        }
+    }
+    short
 }
 
 /// A folder with the inputs of the examples, and a `PATH` with the program under test.
@@ -101,8 +132,9 @@ impl Sandbox {
     /// Runs a session again. Returns it with its current outputs, and the steps whose output has changed.
     fn replay_all(&self, session: &str, with_codes: bool) -> (String, Vec<String>) {
         let (mut now, mut differences) = (String::new(), Vec::new());
+        let mut shown = BTreeMap::new();
         for step in steps(session) {
-            let replayed = self.replay(&step, with_codes);
+            let replayed = shorten(self.replay(&step, with_codes), &mut shown);
             if replayed != step {
                 differences.push(format!("{step}is now\n{replayed}"));
             }
@@ -287,13 +319,17 @@ fn check_document(path: &Path, sandbox: &Sandbox) {
 }
 
 #[test]
-fn help_examples_run_successfully() {
+fn commands_share_options_and_their_examples_run() {
     let sandbox = Sandbox::new();
     let (help, _) = sandbox.run("gpuproc --help");
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let shared = help.split_once("Shared options:\n").expect("a group for all commands").1;
+    let (shared, _) = shared.split_once("\n\nExit codes:").expect("the last group");
+    assert!(shared.lines().count() > 40, "{shared}");
     let mut tried = 0;
     for command in commands.map_while(|line| line.split_whitespace().next()) {
         let (help, _) = sandbox.run(&format!("gpuproc {command} --help"));
+        assert!(help.contains(shared), "{command}: other shared options\n{help}");
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);
         let examples = examples.take_while(|line| !line.is_empty());
         for example in examples.filter_map(|line| line.strip_prefix("  ")) {
@@ -310,6 +346,20 @@ fn help_examples_run_successfully() {
         }
     }
     assert!(tried > 30, "{tried} examples");
+}
+
+#[test]
+fn help_shows_each_group_once() {
+    let mut shown = BTreeMap::new();
+    let mut short = |step: &str| shorten(step.to_owned(), &mut shown);
+    let first = "$ a --help\nA\n\nOptions:\n  -o  x:\n\nShared:\n  -s\n\n";
+    assert_eq!(short(first), first);
+    let second = "$ b --help\nB\n\nOptions:\n  -p  x:\n\nShared:\n  -s\n";
+    let with_line = "$ b --help\nB\n\nOptions:\n  -p  x:\n\nShared: as in a --help\n";
+    assert_eq!(short(second), with_line);
+    assert_eq!(short("$ b -h\nShared:\n  -s\n"), "$ b -h\nShared:\n  -s\n");
+    let other = "$ c --help\nC\n\nShared:\n  -t\n";
+    assert_eq!(short(other), other);
 }
 
 #[test]
