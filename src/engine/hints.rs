@@ -31,7 +31,6 @@ fn remedy(hint: Hint) -> String {
         Hint::ZarrVolume(_) => "choose one with --time N and --channel N".into(),
         Hint::ArrayFormat => "add --format text, raw or npy".into(),
         Hint::NumberType(name) => format!("try --type {name}"),
-        Hint::ScanAlgorithm => "use --algorithm auto".into(),
         Hint::Isovalue => "choose another --iso, or mesh the volume in parts with --roi".into(),
         Hint::NoGpu => "install the Vulkan driver of the GPU, or use --device cpu".into(),
         Hint::Devices => "`gpuproc devices` lists the available devices".into(),

@@ -68,8 +68,6 @@ pub enum Hint {
     ArrayFormat,
     /// Read the numbers as this type.
     NumberType(&'static str),
-    /// Let the device choose the scan algorithm.
-    ScanAlgorithm,
     /// Choose another isovalue.
     Isovalue,
     /// Install a driver, or use the CPU.

@@ -47,7 +47,7 @@ const COMPLETED: [(&str, &[&str]); 9] = [
     ("gpuproc sort --device c", &["cpu"]),
     ("gpuproc bench tr", &["transfer"]),
     ("gpuproc histogram --channels r,lu", &["r,luma"]),
-    ("gpuproc scan --algorithm lo", &["lookback"]),
+    ("gpuproc scan --op pro", &["product"]),
 ];
 
 fn assert_completed(shell: &str, complete: impl Fn(&str) -> Option<Vec<String>>) {

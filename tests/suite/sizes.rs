@@ -64,8 +64,6 @@ fn commands_on_arrays_of_any_length_agree_on_all_devices() {
                 "scan FILE OUT.npy",
                 "scan FILE OUT.npy --op max --inclusive",
                 "scan FILE OUT.npy --by-key FILE",
-                "scan FILE OUT.npy --algorithm reduce",
-                "scan FILE OUT.npy --algorithm blelloch",
             ] {
                 lines.push(format!("{} --type {dtype}", line.replace("FILE", &file)));
             }

@@ -18,7 +18,7 @@ use crate::{
         file_roles::{INPUT, OUTPUT},
         image::has_image_name,
     },
-    kernels::scan::{Algorithm, Axis, Op},
+    kernels::scan::{Axis, Op},
     util::error::{Error, Result},
 };
 
@@ -125,11 +125,6 @@ pub struct Args {
         help_heading = "Many files, many processes"
     )]
     carry: Option<Source>,
-
-    /// Algorithm on a GPU
-    #[arg(long, value_name = "ALGORITHM", value_parser = choice_parser(&ALGORITHMS))]
-    #[arg(default_value = "auto", hide_short_help = true)]
-    algorithm: Algorithm,
 }
 
 const OPS: [Choice<Op>; 4] = [
@@ -143,21 +138,6 @@ const AXES: [Choice<Axis>; 3] = [
     ("x", Axis::X, "Along each row"),
     ("y", Axis::Y, "Down each column"),
     ("both", Axis::Both, "Both, which makes a summed-area table"),
-];
-
-const ALGORITHMS: [Choice<Algorithm>; 4] = [
-    ("auto", Algorithm::Auto, "The fastest on the device"),
-    ("reduce", Algorithm::Reduce, "Reduce, then scan: three passes; runs on any device"),
-    (
-        "lookback",
-        Algorithm::Lookback,
-        "Decoupled look-back: one pass; for 32-bit numbers, needs subgroups",
-    ),
-    (
-        "blelloch",
-        Algorithm::Blelloch,
-        "Blelloch's three passes, for comparison; rounds sums of floats differently",
-    ),
 ];
 
 /// Types of keys, for shell completion.
@@ -224,7 +204,6 @@ pub struct Line {
     pub keys: Option<KeyInput>,
     /// Whether an overflow is an error.
     pub checked: bool,
-    pub algorithm: Algorithm,
     /// Whether a finished part file is kept.
     pub resumes: bool,
 }
@@ -300,10 +279,10 @@ impl Args {
             self.check_table()?;
             return Ok(self.table(TableInput::Array(input), output));
         }
-        let Self { op, inclusive, checked, algorithm, .. } = *self;
+        let Self { op, inclusive, checked, .. } = *self;
         let (init, keys) = (self.init.clone(), self.keys()?);
         let resumes = self.sharding.resume;
-        let line = Line { input, output, op, inclusive, init, keys, checked, algorithm, resumes };
+        let line = Line { input, output, op, inclusive, init, keys, checked, resumes };
         Ok(Job::Line(line))
     }
 

@@ -76,7 +76,6 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     pub fn new(line: &'a Line, session: &'a Session, numbers: u64) -> Result<Self> {
         session.device.set_estimate(|| array_estimate::<T>(numbers, CPU));
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
-        scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
             scan.carry_in = init.parse().map_err(|_| {
                 Error::usage(format_args!("--init {init}: expected a number of type {}", T::DTYPE))

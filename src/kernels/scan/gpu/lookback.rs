@@ -9,7 +9,7 @@ use crate::{
     gpu::{Batch, Context, Features, Shader},
     kernels::scan::params::{BLOCK, TILE},
     shader, shader_struct,
-    util::error::{Error, Hint, Result},
+    util::error::{Error, Result},
 };
 
 shader_struct! {
@@ -142,5 +142,4 @@ fn refused(spec: &ScanSpec, context: &Context) -> Error {
         "{} does not support the look-back of {op} of {dtype}",
         context.info.name
     ))
-    .with_hint(Hint::ScanAlgorithm)
 }
