@@ -34,9 +34,6 @@ fn without_files(parser: Command) -> Command {
 
 /// Parses the steps `lines` by `parse`, which also returns the names of flags from the environment. The last of the
 /// results has the files of the chain.
-///
-/// # Errors
-/// `Kind::Usage` for files in a step between the first and the last, and those of `parse`.
 pub fn parse(
     new_parser: fn() -> Command,
     mut lines: Vec<Vec<OsString>>,

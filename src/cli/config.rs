@@ -55,9 +55,6 @@ struct Flag<'a> {
 }
 
 /// Adds the flags from the environment to the command line `words`. `parser` must have been built.
-///
-/// # Errors
-/// When the file cannot be read, and when a flag belongs to no command.
 pub fn with_flags(parser: &Command, words: Vec<OsString>) -> Result<Line> {
     let value = |name| env::var_os(name).filter(|value| !value.is_empty());
     let file = value(PATH).map(|path| words_in_file(parser, Path::new(&path))).transpose()?;

@@ -218,9 +218,6 @@ fn version() -> String {
 }
 
 /// Prints completions and ends the process if a shell has asked for them.
-///
-/// # Errors
-/// `Kind::Usage` when the request cannot be answered.
 pub fn complete() -> Result<()> {
     let parser = || completions::with_hints(command());
     let shells =
@@ -238,10 +235,6 @@ pub fn complete() -> Result<()> {
 
 /// Parses the command line with the flags from the environment. Help, version and usage errors are printed here, and
 /// the process ends.
-///
-/// # Errors
-/// `Kind::Io` when help cannot be written or the file of flags cannot be read, `Kind::Usage` for wrong flags in the
-/// environment.
 pub fn parse() -> Result<Cli> {
     let mut parser = help::arrange(command());
     parser.build();
@@ -312,18 +305,12 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
 
 /// Parses `arguments`, the first of which is the name of the program, and runs the command in this
 /// process. For tests and fuzzing.
-///
-/// # Errors
-/// `Kind::Usage` for arguments that cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
     let words = arguments.into_iter().map(Into::into).collect();
     run_with(Cli::from_steps(&job_matches(words)?).map_err(Error::usage)?)?.1
 }
 
 /// Runs the command and reports its timings. The device stays open, since the process is about to end.
-///
-/// # Errors
-/// Those of the command.
 pub fn run(cli: Cli) -> Result<()> {
     // Signals are handled only here: where commands run inside another program, they belong to that program.
     signals::exit_on_signals();

@@ -18,9 +18,6 @@ pub fn is_answer(error: &clap::Error) -> bool {
 }
 
 /// Prints help, version or a usage error, and ends the process.
-///
-/// # Errors
-/// `Kind::Io` when help cannot be written.
 pub fn exit<T>(parser: &clap::Command, error: &clap::Error, line: &Line) -> Result<T> {
     if is_answer(error) {
         let written = standard::output().map(drop).and_then(|()| error.print());

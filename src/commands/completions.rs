@@ -53,10 +53,7 @@ if [[ "${funcstack[1]}" == _gpuproc ]]; then
 fi
 "#;
 
-/// Prints or installs the script.
-///
-/// # Errors
-/// When the script cannot be written, or `--install` does not know the folder of the shell.
+/// Prints or installs the script. Fails if `--install` does not know the folder of the shell.
 pub fn run(args: Args) -> Result<()> {
     let (shells, name, mut script) = (Shells::builtins(), args.shell.to_string(), Vec::new());
     let shell = shells.completer(&name).expect("a known shell");

@@ -46,9 +46,6 @@ struct Row {
 }
 
 /// Prints the list.
-///
-/// # Errors
-/// When standard output cannot be written.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let adapters = session.timings.time("adapters", || gpu::watched("a start", gpu::adapters));
     let auto = automatic(&adapters);

@@ -155,9 +155,6 @@ struct Info {
 }
 
 /// Prints the contents of the files.
-///
-/// # Errors
-/// When the only file cannot be read or understood; `Kind::Partial` when some of several cannot.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
     // Without --volume, the first volume of a file stands for all.

@@ -54,9 +54,6 @@ pub struct Args {
 }
 
 /// Reads the parts, joins them and writes the result.
-///
-/// # Errors
-/// When a part cannot be read or the result cannot be written, and when the parts do not belong to one job.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let parts = args.list.inputs(args.parts, session)?;
     session.check_files(|roles| {

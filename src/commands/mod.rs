@@ -74,9 +74,6 @@ macro_rules! commands {
         impl Command {
             /// Runs the command. `parser` builds the clap command of the whole program; `run_line` runs another
             /// command.
-            ///
-            /// # Errors
-            /// Those of the command.
             pub fn run(
                 self,
                 $session: &Session,
@@ -91,9 +88,6 @@ macro_rules! commands {
             }
 
             /// The command as one that filters files.
-            ///
-            /// # Errors
-            /// When its flags contradict each other, and when it does something else.
             fn into_filter(self, $session: &Session) -> Result<FilterCommand> {
                 match self {
                     $($(Self::$name(args) => $module::filter(*args, $($own),*),)?)+
@@ -154,9 +148,6 @@ commands! {
 
 impl Command {
     /// Runs the command on the results of `steps`, each of which runs on the results of the one before.
-    ///
-    /// # Errors
-    /// Those of the commands.
     pub fn run_after(self, steps: Vec<Self>, session: &Session) -> Result<()> {
         let mut before = Steps::default();
         for step in steps {

@@ -64,10 +64,7 @@ pub fn is_worker() -> bool {
     env::var_os(WORKER).is_some()
 }
 
-/// Runs jobs in this process and writes an answer to each.
-///
-/// # Errors
-/// When jobs cannot be read or answers cannot be written. A job that fails is an answer, not an error.
+/// Runs jobs in this process and writes an answer to each. A job that fails is an answer, not an error.
 pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
     session.check_files(|roles| roles.reads("--jobs", &args.jobs))?;
     let mut answers = standard::output().map_err(cannot_answer)?;
@@ -88,11 +85,8 @@ pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
     })
 }
 
-/// Sends jobs to a worker and writes an answer to each, also if the worker ends before it has answered.
-///
-/// # Errors
-/// Those of [`run`], and when no worker can be started. If a worker fails at its start or at its end and has reported
-/// the reason, this process ends with the exit code of the worker.
+/// Sends jobs to a worker and writes an answer to each, also if the worker ends before it has answered. If a worker
+/// fails at its start or at its end and has reported the reason, this process ends with the exit code of the worker.
 pub fn supervise(args: &Args) -> Result<()> {
     let mut answers = standard::output().map_err(cannot_answer)?;
     let input = args.jobs.open()?;
@@ -218,10 +212,8 @@ impl Worker {
         }
     }
 
-    /// Sends `line` to the worker, and returns the worker and its answer.
-    ///
-    /// # Errors
-    /// The exit status of the worker, if it has ended.
+    /// Sends `line` to the worker, and returns the worker and its answer. If the worker has ended, the error is its
+    /// exit status.
     fn answer(mut self, line: &[u8]) -> Result<(Self, String), ExitStatus> {
         let mut answer = String::new();
         let line = [line.trim_ascii_end(), b"\n"].concat();

@@ -139,9 +139,6 @@ impl LocalArgs {
 }
 
 /// Divides the samples of one file or several.
-///
-/// # Errors
-/// When `--value` is not a list of ascending numbers.
 pub fn filter(args: Args) -> Result<FilterCommand> {
     let Args { choice, local: parameters, mut files } = args;
     let Choice { value, classes, local, hysteresis, .. } = choice;

@@ -153,9 +153,6 @@ impl Blocks {
 
     /// Copies each padded block out of `grids.0`, calls `run(dims, input, output)` on it, and copies the core of `output`
     /// to `grids.1`. `sizes` are the bytes per position in the two grids.
-    ///
-    /// # Errors
-    /// Those of `run`, and if there is not enough memory.
     pub fn run_each(
         &self,
         grids: (&[u8], &mut [u8]),
@@ -175,9 +172,6 @@ impl Blocks {
     }
 
     /// Copies the samples of a padded block from a grid with `channels` samples per position.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn gather<T: Copy>(&self, block: &Block, channels: usize, grid: &[T]) -> Result<Vec<T>> {
         let [nx, ny, nz] = self.dims();
         let [x, y, z] = block.0.each_ref().map(|span| span.padded.clone());

@@ -95,9 +95,6 @@ impl Dtype {
     }
 
     /// Parses the name of one of the types `known`, in upper or lower case.
-    ///
-    /// # Errors
-    /// A message that lists the types `known`.
     pub fn parse_one_of(known: &[Self], text: &str) -> Result<Self, String> {
         let spelled = text.to_ascii_lowercase();
         let found = known.iter().find(|dtype| dtype.spellings().contains(&spelled.as_str()));

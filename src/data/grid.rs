@@ -44,9 +44,6 @@ impl Grid {
     }
 
     /// The size and the type of the samples of a grid of one to four channels.
-    ///
-    /// # Errors
-    /// When there are more or fewer samples than in a grid of its size.
     pub fn checked_type(&self) -> Result<GridType> {
         let (shape, found) = (self.shape(), self.samples.len());
         let Shape { dims: [x, y, z], channels } = shape;

@@ -87,9 +87,6 @@ impl LabelMesh {
     }
 
     /// Adds the next part of the same mesh, whose quads already number the vertices of the whole.
-    ///
-    /// # Errors
-    /// `Kind::Failure` if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.vertices.is_empty() && self.quads.is_empty() {
             *self = next;

@@ -40,17 +40,11 @@ impl Noise {
     }
 
     /// `value` of each of the first `len` numbers, computed by all cores.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn collect<T: Send>(&self, len: usize, value: impl Fn(u64) -> T + Sync) -> Result<Vec<T>> {
         parallel::generated(len, |n| value(self.at(n as u64)))
     }
 
     /// The upper halves of the first `len` numbers, computed by all cores.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn u32s(&self, len: usize) -> Result<Vec<u32>> {
         self.collect(len, |number| (number >> 32) as u32)
     }

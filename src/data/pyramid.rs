@@ -60,9 +60,6 @@ pub fn levels(dims: [usize; 3], spacing: [f64; 3], count: Option<usize>) -> Vec<
 
 /// The samples of the next level: for each group of `steps` samples along x, y and z the mean, or the first if they
 /// `are_labels`. Along each axis there are `dims / steps` groups, rounded up.
-///
-/// # Errors
-/// If there is not enough memory.
 pub fn halved(
     samples: &Samples,
     dims: [usize; 3],

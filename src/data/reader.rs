@@ -5,15 +5,9 @@ use crate::{data::samples::Samples, util::error::Result};
 /// Reads rows or slices from the position at which it was opened.
 pub trait Reader: Send {
     /// The samples `before`, followed by those of the next `count` rows or slices.
-    ///
-    /// # Errors
-    /// If the data end early or are broken, and when reading fails.
     fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples>;
 
     /// Checks that no data follow the last row or slice.
-    ///
-    /// # Errors
-    /// If data follow, and when reading fails.
     fn expect_end(&mut self) -> Result<()> {
         Ok(())
     }

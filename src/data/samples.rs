@@ -61,19 +61,13 @@ samples_from_vectors! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 f32 F32 f64 
 
 impl Samples {
     /// A copy.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn copy(&self) -> Result<Self> {
         let mut copy = Self::zeros(self.dtype(), self.len())?;
         copy.as_bytes_mut().copy_from_slice(self.as_bytes());
         Ok(copy)
     }
 
-    /// `len` zeros of type `dtype`.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or `dtype` is not in [`Dtype::SAMPLES`].
+    /// `len` zeros of type `dtype`. The type must be in [`Dtype::SAMPLES`].
     pub fn zeros(dtype: Dtype, len: usize) -> Result<Self> {
         for_dtype!(dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => Ok(memory::zeros::<T>(len)?.into()),
             other => Err(Error::bad_input(format_args!("unsupported sample type {other}"))))
@@ -114,9 +108,6 @@ impl Samples {
     }
 
     /// Keeps only the samples of `range`.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn keep(&mut self, range: std::ops::Range<usize>) -> Result<()> {
         for_samples!(self, values => match range.start {
             0 => values.truncate(range.end),
@@ -128,9 +119,6 @@ impl Samples {
 
     /// The samples `before`, with `more` samples of type `dtype` after them, whose values are arbitrary. Reuses the
     /// memory of `spare`, which has that type.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn extended(
         before: Option<&Self>,
         more: usize,
@@ -150,9 +138,6 @@ impl Samples {
     }
 
     /// Appends `more` samples of the same type.
-    ///
-    /// # Errors
-    /// As [`memory::room`].
     pub fn append(&mut self, more: &Self) -> Result<()> {
         assert_eq!(self.dtype(), more.dtype(), "samples of one type are appended");
         for_samples!(self, values => {
@@ -173,9 +158,6 @@ impl Samples {
     }
 
     /// The same values as samples of type `dtype`; integers are rounded and clamped to its range, NaN becomes 0.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or `dtype` is not in [`Dtype::SAMPLES`].
     #[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
     pub fn converted(&self, dtype: Dtype) -> Result<Self> {
         const STEP: usize = 1 << 12;

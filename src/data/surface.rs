@@ -39,9 +39,6 @@ impl Surface {
     }
 
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
-    ///
-    /// # Errors
-    /// `Kind::Failure` if there is not enough memory.
     pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
@@ -107,9 +104,6 @@ impl Surface {
 
     /// Normal of each vertex before normalization: the sum of the normals of its triangles, each of which is as long as
     /// twice the area.
-    ///
-    /// # Errors
-    /// `Kind::Failure` if there is not enough memory.
     pub fn area_normals<T: Real>(&self) -> Result<Vec<[T; 3]>> {
         let mut sums = memory::zeros::<[T; 3]>(self.positions.len())?;
         for &triangle in &self.triangles {

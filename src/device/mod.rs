@@ -43,15 +43,9 @@ pub trait Kernel {
     const NAME: &'static str;
 
     /// Computes on the CPU.
-    ///
-    /// # Errors
-    /// When the input breaks the rules of the kernel.
     fn cpu(&self, input: &Self::In) -> Result<Self::Out>;
 
     /// Computes on a GPU.
-    ///
-    /// # Errors
-    /// As [`Kernel::cpu`], and [`Kind::Gpu`] when the device fails.
     fn gpu(&self, context: &Context, input: &Self::In) -> Result<Self::Out>;
 }
 
@@ -190,20 +184,14 @@ impl Device {
         }
     }
 
-    /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open.
-    ///
-    /// # Errors
-    /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when it cannot be opened. With
-    /// [`DeviceChoice::Auto`] both are warnings, and the job runs on the CPU.
+    /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open. With
+    /// [`DeviceChoice::Auto`], a device that is missing or cannot be opened is a warning, and the job runs on the CPU.
     pub fn context(&self) -> Result<Option<&Context>> {
         Ok(self.contexts()?.first())
     }
 
     /// Runs `kernel`. With [`DeviceChoice::Auto`], a kernel that fails on a GPU runs again on the CPU, with a warning;
     /// a lost GPU is not used again.
-    ///
-    /// # Errors
-    /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let mut output = None;
         self.run_on_any(K::NAME, &mut |context| {

@@ -52,9 +52,6 @@ impl Opening {
     }
 
     /// Waits for the result of the thread, up to [`driver_timeout`].
-    ///
-    /// # Errors
-    /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when the driver refuses, crashes or hangs.
     pub fn wait(&self) -> Result<Vec<Context>> {
         let attempt = |wait| match self.0.recv_timeout(wait) {
             Err(RecvTimeoutError::Timeout) => None,

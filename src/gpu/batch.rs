@@ -44,9 +44,6 @@ impl Batch<'_> {
     /// is 0. `label` is its name in the timings. Binds `params`, if the entry point has a uniform, and those of `buffers`
     /// that it uses.
     ///
-    /// # Errors
-    /// As [`Context::pipeline`].
-    ///
     /// # Panics
     /// When a variable is left unbound or the WGSL struct differs from `T`: these are mistakes in the program.
     pub fn dispatch<T: ShaderStruct>(
@@ -81,9 +78,6 @@ impl Batch<'_> {
     }
 
     /// Records a pass with at least `invocations` invocations, as [`Batch::dispatch`] does.
-    ///
-    /// # Errors
-    /// As [`Batch::dispatch`], and when the device does not have that many.
     pub fn dispatch_over<T: ShaderStruct>(
         &mut self,
         label: &str,

@@ -41,10 +41,6 @@ impl Buffer {
 
 impl Context {
     /// Allocates a buffer of at least `bytes` bytes. Its content is unspecified.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it is larger than the device allows or there is no
-    /// memory for it.
     pub fn allocate(&self, label: &str, bytes: u64) -> Result<Buffer> {
         // Bindings and copies are multiples of 4 bytes, and no binding is empty.
         let bytes = bytes.max(4).next_multiple_of(4);

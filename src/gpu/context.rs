@@ -59,9 +59,6 @@ fn max_unused_storage(kind: AdapterKind) -> u64 {
 
 impl Context {
     /// Opens `adapter` with its full limits, less the restrictions.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses.
     pub fn open(
         adapter: &Adapter,
         restrictions: &Restrictions,
@@ -133,10 +130,7 @@ impl Context {
         self.driver.check().is_err()
     }
 
-    /// Waits until everything submitted so far is done.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device is lost or does not answer in time.
+    /// Waits until everything submitted so far is done. It is an error if the device does not answer in time.
     pub fn wait(&self) -> Result<()> {
         self.driver.wait_for(None)
     }
@@ -153,9 +147,6 @@ impl Context {
 
     /// The pipeline of entry point `entry` of `shader`, created at the first call. The driver compiles it at the first
     /// submission.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when it uses more storage buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
         self.pipelines.get_or_create(key, || {
@@ -193,9 +184,6 @@ impl Context {
 
     /// The dimensions of a dispatch of `count` workgroups, in two dimensions if one is not enough. The number of a
     /// workgroup is `id.y * num_workgroups.x + id.x`; the shader must ignore numbers from `count` on.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when two dimensions are not enough.
     pub fn fold(&self, count: u64) -> Result<[u32; 3]> {
         let max = u64::from(self.limits.workgroups);
         let rows = count.div_ceil(max).max(1);

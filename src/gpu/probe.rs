@@ -13,9 +13,6 @@ pub fn multiply_add_probes() -> [Shader; 2] {
 
 impl Context {
     /// How the device computes a * b + c in f32. The first call runs the probes.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn multiply_add(&self) -> Result<MultiplyAdd> {
         if let Some(known) = self.multiply_add.get() {
             return Ok(*known);

@@ -13,9 +13,6 @@ thread_local! {
 impl Context {
     /// Runs `work`. Returns its result, and a batch of all steps that `work` submitted on this thread. Instead of
     /// uploads, the batch has copies between buffers on the device.
-    ///
-    /// # Errors
-    /// Those of `work`.
     pub fn record<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Batch<'_>)> {
         RECORDING.set(Some(Default::default()));
         let result = work();

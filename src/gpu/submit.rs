@@ -17,9 +17,6 @@ impl<'a> Batch<'a> {
     /// Encodes all steps and submits them. Waits only if times of passes are wanted, so that transfers and passes of
     /// several jobs overlap. These times come from GPU timestamps or, if the device has none, from the wall clock of
     /// the whole batch, named `passes`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when validation, memory or the device fails.
     pub fn run(&self) -> Result<()> {
         let context = self.context;
         context.driver.check()?;

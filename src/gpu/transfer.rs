@@ -24,9 +24,6 @@ const SMALL_UPLOAD: usize = 64 << 10;
 
 impl Context {
     /// Allocates a buffer that holds `data`, padded to a multiple of 4 bytes.
-    ///
-    /// # Errors
-    /// As [`Context::allocate`].
     pub fn upload<T: bytemuck::NoUninit>(&self, label: &str, data: &[T]) -> Result<Buffer> {
         let buffer = self.allocate(label, size_of_val(data) as u64)?;
         self.write(&buffer, 0, data)?;
@@ -34,9 +31,6 @@ impl Context {
     }
 
     /// Copies `data` into `buffer` from byte `offset` on, a multiple of 4.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn write<T: bytemuck::NoUninit>(
         &self,
         buffer: &Buffer,
@@ -125,9 +119,6 @@ impl Context {
     }
 
     /// Reads the first `len` values of `buffer`, once everything submitted so far is done.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // The system maps a page at its first write, and all cores write here together.
         let mut values = memory::zeros::<T>(len)?;
@@ -136,9 +127,6 @@ impl Context {
     }
 
     /// Reads the first values of `buffer` into `values`, once everything submitted so far is done.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read_into<T: bytemuck::Pod>(&self, buffer: &Buffer, values: &mut [T]) -> Result<()> {
         let mut rest: &mut [u8] = bytemuck::cast_slice_mut(values);
         let bytes = rest.len() as u64;
@@ -152,9 +140,6 @@ impl Context {
 
     /// Calls `consume` with the bytes `range` of `buffer`, in order, in chunks of mapped memory whose
     /// lengths are multiples of 64, except the last. The start of the range is a multiple of 4.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails, and those of `consume`.
     pub fn read_with(
         &self,
         buffer: &Buffer,

@@ -136,10 +136,7 @@ impl FileRoles {
         roles
     }
 
-    /// Adds an input that is named as `role`.
-    ///
-    /// # Errors
-    /// `Kind::Usage` if it is also an output.
+    /// Adds an input that is named as `role`. Refuses a file that is also an output.
     pub fn reads(&mut self, role: &'static str, source: &Source) -> Result<()> {
         let Source::File(path) = source else { return Ok(()) };
         if is_address(path) {
@@ -172,10 +169,7 @@ impl FileRoles {
         }
     }
 
-    /// Adds an output that is named as `role`.
-    ///
-    /// # Errors
-    /// `Kind::Usage` if it is also another output or an input.
+    /// Adds an output that is named as `role`. Refuses a file that is also another output or an input.
     pub fn writes(&mut self, role: &'static str, sink: &Sink) -> Result<()> {
         self.writes_result(role, sink, None)
     }
@@ -188,9 +182,6 @@ impl FileRoles {
     }
 
     /// Adds an output that is named as `role`. It may replace the input `own`, from which it is made.
-    ///
-    /// # Errors
-    /// `Kind::Usage` if it is also another output or an input.
     pub fn writes_result(
         &mut self,
         role: &'static str,

@@ -49,9 +49,6 @@ pub fn want(folder: &Path) {
 
 /// Calls `create`, which creates a file or folder in `folder`. If `folder` is missing and wanted, it is created first.
 /// Unnamed files do not keep it: another process that fails may find it empty and remove it at any time.
-///
-/// # Errors
-/// Those of `create` and of the operating system.
 pub fn create_in<T>(folder: &Path, create: impl Fn() -> io::Result<T>) -> io::Result<T> {
     /// Maximum number of processes that may remove the folder in between.
     const ATTEMPTS: usize = 10;

@@ -57,10 +57,8 @@ const MAX_CHECKED: u64 = 64 << 20;
 const PIECE: u64 = 4 << 10;
 
 impl Identity {
-    /// The identity of the result of `command` on `inputs` with `parameters`.
-    ///
-    /// # Errors
-    /// `Kind::Io` if an input is missing, `Kind::Usage` for standard input, which has no state to compare.
+    /// The identity of the result of `command` on `inputs` with `parameters`. Standard input has no state to compare
+    /// and is refused.
     pub fn new<'a>(
         command: &str,
         parameters: &impl Serialize,
@@ -77,9 +75,6 @@ impl Identity {
     }
 
     /// As [`Identity::new`], with checksums of the inputs, for a part file.
-    ///
-    /// # Errors
-    /// As [`Identity::new`], and if an input cannot be read.
     pub fn for_part<'a>(
         command: &str,
         parameters: &impl Serialize,
@@ -129,10 +124,7 @@ impl Identity {
 }
 
 impl FileState {
-    /// The state of `source` now.
-    ///
-    /// # Errors
-    /// As [`Identity::new`].
+    /// The state of `source` now. Standard input has no state to compare and is refused.
     pub fn new(source: &Source) -> Result<Self> {
         let Some(path) = source.path() else {
             return Err(Error::usage(

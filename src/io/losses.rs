@@ -8,9 +8,6 @@ use std::{
 use crate::util::error::{Error, Result};
 
 /// Reports the `loss` of `subject`, the name of a file: as an error if `strict`, else as a warning.
-///
-/// # Errors
-/// `Kind::BadInput` if `strict`.
 pub fn report(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
     let line = format!("{subject}: {loss}");
     if strict {
@@ -26,9 +23,6 @@ pub struct LossLog(Mutex<Vec<String>>);
 
 impl LossLog {
     /// [Reports](report) a loss once, however many pages have it.
-    ///
-    /// # Errors
-    /// As [`report`].
     pub fn report_once(&self, subject: impl Display, loss: &str, strict: bool) -> Result<()> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.iter().any(|known| known == loss) {

@@ -67,17 +67,11 @@ impl Marker {
     }
 
     /// Writes the marker, once the outputs are complete.
-    ///
-    /// # Errors
-    /// `Kind::Io` if an output is gone, or the marker cannot be written.
     pub fn write(&self) -> Result<()> {
         self.write_for(&self.outputs)
     }
 
     /// As [`Marker::write`], from the states of `files`, which are to be renamed to the outputs.
-    ///
-    /// # Errors
-    /// As [`Marker::write`].
     pub fn write_for(&self, files: &[PathBuf]) -> Result<()> {
         let Some(content) = self.content(files) else {
             let gone = io::Error::from(io::ErrorKind::NotFound);

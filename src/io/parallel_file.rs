@@ -27,9 +27,6 @@ impl ParallelFile {
 
 /// Fills `bytes` from offset `at` of `file` on. Returns the number of bytes read, which is smaller only at the end of the
 /// file.
-///
-/// # Errors
-/// Those of reading.
 pub fn read_full_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -80,9 +77,6 @@ impl Read for ParallelFile {
 }
 
 /// Writes all `bytes` at offset `at` of `file`.
-///
-/// # Errors
-/// Those of writing.
 pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::write_all_at(file, bytes, at);

@@ -61,10 +61,7 @@ pub struct PartWriter {
 }
 
 impl PartWriter {
-    /// Creates the part file `sink`.
-    ///
-    /// # Errors
-    /// As [`Sink::create`], and `Kind::Usage` if the name is that of another format, or of the part of another shard.
+    /// Creates the part file `sink`. Refuses the name of another format, and of the part of another shard.
     pub fn create(sink: &Sink, no_clobber: bool, identity: &Identity) -> Result<Self> {
         let extension = sink.extension();
         if extension != "part" && !extension.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -82,9 +79,6 @@ impl PartWriter {
     }
 
     /// Appends a record of `kind`.
-    ///
-    /// # Errors
-    /// `Kind::Io`.
     pub fn record(&mut self, kind: u8, record: &impl Serialize) -> Result<()> {
         let bytes = encode(record);
         let entry = Entry { kind, length: bytes.len() as u64, checksum: crc32c(&bytes) };
@@ -92,10 +86,7 @@ impl PartWriter {
         self.write(&bytes)
     }
 
-    /// Completes the part file with its totals.
-    ///
-    /// # Errors
-    /// `Kind::Io`; then there is no part file.
+    /// Completes the part file with its totals. After an error, there is no part file.
     pub fn finish(mut self, totals: &impl Serialize) -> Result<()> {
         self.summary.totals = encode(totals);
         let mut bytes = encode(&self.summary);
@@ -161,9 +152,6 @@ pub struct PartReader {
 
 impl PartReader {
     /// Reads identity and totals of the part file `path`. A record may take `max_memory` bytes.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the file cannot be read, `Kind::BadInput` if it is not a part file, damaged or cut off.
     pub fn open(path: &Path, max_memory: u64) -> Result<Self> {
         let length = path.metadata().map_err(|error| Error::io("read", path, error))?.len();
         let head = read(path, 0, length.min(MAGIC.len() as u64), max_memory)?;
@@ -192,9 +180,6 @@ impl PartReader {
     }
 
     /// The totals of the part.
-    ///
-    /// # Errors
-    /// `Kind::BadInput` if they are not a `T`.
     pub fn totals<T: DeserializeOwned>(&self) -> Result<T> {
         decode(&self.path, &self.totals)
     }
@@ -206,9 +191,6 @@ impl PartReader {
     }
 
     /// Checks the bytes of all records.
-    ///
-    /// # Errors
-    /// Those of reading.
     pub fn check(&self) -> Result<()> {
         self.bytes(|_| true).try_for_each(|bytes| bytes.map(drop))
     }
@@ -278,11 +260,8 @@ pub fn is_done(sink: &Sink, identity: &Identity, max_memory: u64) -> bool {
     part.is_ok_and(|part| part.identity == *identity && part.check().is_ok())
 }
 
-/// Opens all parts of a job and sorts them by shard.
-///
-/// # Errors
-/// `Kind::BadInput` if a part is missing, present twice, or of another job. If `any_time`, the modification times of
-/// the inputs may differ.
+/// Opens all parts of a job and sorts them by shard. None may be missing, present twice, or of another job. If
+/// `any_time`, the modification times of the inputs may differ.
 pub fn open_all(sources: &Sources, any_time: bool, max_memory: u64) -> Result<Vec<PartReader>> {
     let mut parts: Vec<PartReader> = Vec::new();
     for source in sources.iter() {

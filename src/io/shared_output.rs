@@ -43,11 +43,8 @@ pub struct SharedFile {
 }
 
 impl SharedFile {
-    /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the output cannot be opened, or if it exists, is not of this job, and `no_clobber` is set;
-    /// `Kind::Usage` for standard output.
+    /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done. Refuses an
+    /// existing file that is not of this job if `no_clobber` is set.
     pub fn open(
         sink: &Sink,
         identity: &Identity,
@@ -68,9 +65,6 @@ impl SharedFile {
     }
 
     /// Writes `bytes` at the offset `at`.
-    ///
-    /// # Errors
-    /// `Kind::Io`.
     pub fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
         write_all_at(&self.file, bytes, at)
             .map_err(|error| Error::io("write", &self.output.path, error))
@@ -78,9 +72,6 @@ impl SharedFile {
 
     /// As [`SharedOutput::finish`]. The bytes are synced to the disk before the mark is created, so that the order also holds
     /// on a file system that several machines share.
-    ///
-    /// # Errors
-    /// `Kind::Io`, and those of `complete`.
     pub fn finish(self, finding: &Value, complete: CompleteFn<'_>) -> Result<()> {
         let Self { output, file } = self;
         file.sync_data().map_err(|error| Error::io("write", &output.path, error))?;
@@ -108,9 +99,6 @@ impl SharedOutput {
     /// Opens the output `sink` for the shard of `identity`; `None` if that shard is done. The first process calls
     /// `create` to make the data; the process that finds all shards done calls `complete`, see
     /// [`SharedOutput::finish`].
-    ///
-    /// # Errors
-    /// As [`SharedFile::open`], and those of `create` and `complete`.
     pub fn open(
         sink: &Sink,
         identity: &Identity,
@@ -179,9 +167,6 @@ impl SharedOutput {
 
     /// Marks the shard as done; `finding` is what it found out about the result. If it was the last shard, `complete` finishes
     /// the data, possibly in several processes at the same time, and the output gets its final name.
-    ///
-    /// # Errors
-    /// `Kind::Io`, and those of `complete`.
     pub fn finish(self, finding: &Value, complete: CompleteFn<'_>) -> Result<()> {
         let mark = self.mark();
         // A mark is complete when it gets its name.

@@ -58,9 +58,6 @@ enum State {
 
 /// The result of writing one of several outputs. A broken pipe counts as success: that one reader has read enough must not
 /// stop the other outputs.
-///
-/// # Errors
-/// Those of `written`, except a broken pipe.
 pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
     match written {
         Err(error) if error.is_broken_pipe() => Ok(()),
@@ -103,11 +100,8 @@ impl Sink {
         }
     }
 
-    /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the folder is missing or not writable, if the output is a folder, or if it exists and `no_clobber`
-    /// is set.
+    /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once. With `no_clobber`,
+    /// refuses to replace a file.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
             Self::Stdout => standard::output().map(State::direct),
@@ -121,9 +115,6 @@ impl Sink {
     }
 
     /// Creates the output, lets `write` fill it, and commits it.
-    ///
-    /// # Errors
-    /// As [`Sink::create`], and those of `write`.
     pub fn write_with(
         &self,
         no_clobber: bool,
@@ -204,9 +195,6 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
 
 impl Output {
     /// Flushes the output and returns what has been written so far; `None` if it is not a regular file.
-    ///
-    /// # Errors
-    /// Those of writing and reading.
     pub fn read_back(&mut self) -> io::Result<Option<Vec<u8>>> {
         self.flush()?;
         let State::Renamed { temporary, .. } = &self.state else { return Ok(None) };
@@ -216,10 +204,7 @@ impl Output {
         Ok(Some(bytes))
     }
 
-    /// Completes the output: flushes it and gives it its final name.
-    ///
-    /// # Errors
-    /// `Kind::Io` if writing the last bytes or the rename fails; then there is no output.
+    /// Completes the output: flushes it and gives it its final name. After an error, there is no output.
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {

@@ -54,9 +54,6 @@ impl Limits {
     }
 
     /// Refuses an image or volume with the sides `sides`, before memory is allocated for it.
-    ///
-    /// # Errors
-    /// `Kind::BadInput` if it has more pixels than allowed.
     pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
@@ -97,9 +94,6 @@ fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
 }
 
 /// Reads once, again if a signal interrupts it.
-///
-/// # Errors
-/// Those of reading.
 pub fn read_once(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(bytes) {
@@ -110,9 +104,6 @@ pub fn read_once(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Reads until `bytes` are full or the data end. Returns the number of bytes read.
-///
-/// # Errors
-/// Those of reading.
 pub fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -140,9 +131,6 @@ impl Source {
     }
 
     /// The length in bytes of a regular file; `None` for standard input, pipes and devices.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the file is missing or a directory.
     pub fn size(&self) -> Result<Option<u64>> {
         let Some(path) = self.path() else { return Ok(None) };
         let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
@@ -153,17 +141,11 @@ impl Source {
     }
 
     /// Opens the input for reading.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the input cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         self.open_at(0)
     }
 
     /// Opens the input for reading from byte `at` on. A pipe or device is read up to there.
-    ///
-    /// # Errors
-    /// `Kind::Io` if the input cannot be opened or read up to `at`.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         self.path().map_or(Ok(()), standard::refuse_stream)?;
@@ -183,9 +165,6 @@ impl Source {
     }
 
     /// All bytes of the input, within the memory of `limits`.
-    ///
-    /// # Errors
-    /// `Kind::Io` if reading fails, `Kind::BadInput` if there are more bytes.
     pub fn read_all(&self, limits: Limits) -> Result<Vec<u8>> {
         let (expected, limit) = (self.size()?.unwrap_or(0), limits.bytes());
         if expected > limit {

@@ -15,10 +15,8 @@ pub fn temporary_folder() -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from("/tmp") } else { folder }
 }
 
-/// Creates a temporary file in `folder`, which is deleted when it is closed.
-///
-/// # Errors
-/// Those of the operating system; the message names the folder, and `TMPDIR` if the folder comes from it.
+/// Creates a temporary file in `folder`, which is deleted when it is closed. The error names the folder, and `TMPDIR`
+/// if the folder comes from it.
 pub fn temporary_file(folder: &Path) -> io::Result<File> {
     tempfile::tempfile_in(folder).map_err(|error| no_temporary_file(folder, error))
 }
@@ -53,9 +51,6 @@ impl Spool {
 
     /// Adds a record and returns its offset. The first record is kept in memory, however long it is, since the caller
     /// has it in memory anyway.
-    ///
-    /// # Errors
-    /// If a temporary file is needed and cannot be made or written.
     pub fn push(&mut self, record: &[u8]) -> io::Result<u64> {
         let (at, len) = (self.len, self.len + record.len() as u64);
         if at > 0
@@ -72,9 +67,6 @@ impl Spool {
     }
 
     /// The record of `len` bytes at the offset `at`.
-    ///
-    /// # Errors
-    /// If the temporary file cannot be read.
     pub fn get(&mut self, at: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut record = vec![0; len];
         self.bytes.seek(SeekFrom::Start(at))?;
@@ -83,9 +75,6 @@ impl Spool {
     }
 
     /// Reader of all records.
-    ///
-    /// # Errors
-    /// If the temporary file cannot be read.
     pub fn reader(&mut self) -> io::Result<impl Read> {
         self.bytes.rewind()?;
         Ok(&mut self.bytes)

@@ -41,11 +41,9 @@ pub fn reserve() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
-/// Refuses the name of a pipe or a device for a job of a server: opening or reading it may block all later jobs, and open
-/// files of this process belong to the server.
-///
-/// # Errors
-/// `Kind::Usage` if standard input and output are reserved.
+/// Refuses the name of a pipe or a device for a job of a server: opening or reading it may block all later jobs, and
+/// open files of this process belong to the server. Only a process that has reserved standard input and output refuses
+/// them.
 pub fn refuse_stream(path: &Path) -> Result<()> {
     let is_file = || match path.metadata() {
         Ok(found) => {
@@ -82,9 +80,6 @@ struct First {
 
 /// The first bytes of standard input, at most 512, for recognizing its format. [`take_first`] gives these bytes to the
 /// reader of the whole stream.
-///
-/// # Errors
-/// As [`input`], and those of reading.
 pub fn peek() -> io::Result<Vec<u8>> {
     const LEN: u64 = 512;
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,10 +106,8 @@ pub fn record_written() {
     WRITTEN.store(true, Ordering::Relaxed);
 }
 
-/// The offset to which standard input must be set before the job can begin again; `None` if it was not opened.
-///
-/// # Errors
-/// If the job cannot begin again: output was written, or standard input cannot be read twice.
+/// The offset to which standard input must be set before the job can begin again; `None` if it was not opened. Fails if
+/// output was written, or standard input cannot be read twice.
 pub fn restart_offset() -> io::Result<Option<u64>> {
     let began = *INPUT_BEGAN.lock().unwrap_or_else(PoisonError::into_inner);
     match (WRITTEN.load(Ordering::Relaxed), began) {
@@ -132,9 +125,6 @@ pub fn record_closed() {
 }
 
 /// Standard input.
-///
-/// # Errors
-/// If it is closed, reserved, or not open for reading.
 pub fn input() -> io::Result<File> {
     #[cfg(unix)]
     let mut input = open(io::stdin().as_fd(), &INPUT_WAS_CLOSED, (OFlags::WRONLY, "writing"))?;
@@ -147,9 +137,6 @@ pub fn input() -> io::Result<File> {
 }
 
 /// Standard output.
-///
-/// # Errors
-/// If it is closed, reserved, or not open for writing.
 pub fn output() -> io::Result<File> {
     #[cfg(unix)]
     return open(io::stdout().as_fd(), &OUTPUT_WAS_CLOSED, (OFlags::RDONLY, "reading"));
@@ -180,17 +167,11 @@ fn open(
 }
 
 /// Writes `text` to standard output.
-///
-/// # Errors
-/// `Kind::Io` if standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
     print_with(|output| output.write_all(text.as_bytes()))
 }
 
 /// Writes the text that `text` reads, in UTF-8, to standard output.
-///
-/// # Errors
-/// As [`print`], and those of reading.
 pub fn print_all(mut text: impl Read) -> Result<()> {
     print_with(|mut output| io::copy(&mut text, &mut output).map(drop))
 }

@@ -140,9 +140,6 @@ pub struct UnfinishedFolder {
 impl UnfinishedFolder {
     /// Creates an empty unfinished folder next to `target`, to be renamed to `target`. First removes unfinished folders
     /// for the same target that killed processes have left.
-    ///
-    /// # Errors
-    /// Those of the operating system.
     pub fn create(target: &Path) -> io::Result<Self> {
         let (parent, prefix) = (parent_folder(target), prefix_for(target));
         clean_up(target);
@@ -173,10 +170,8 @@ impl UnfinishedFolder {
     }
 
     /// Gives the folder the name `path`. An existing folder of this name is replaced: on Linux atomically, elsewhere
-    /// the existing folder is moved away first.
-    ///
-    /// # Errors
-    /// Those of the operating system, and [`io::ErrorKind::AlreadyExists`] if `path` exists and `no_clobber` is set.
+    /// the existing folder is moved away first. With `no_clobber`, an existing folder is an error
+    /// ([`io::ErrorKind::AlreadyExists`]).
     pub fn rename(self, path: &Path, no_clobber: bool) -> io::Result<()> {
         // The lock is held, so that no output appears after `remove_unfinished_outputs`.
         let _lock = unfinished();
@@ -217,9 +212,6 @@ fn prefix_for(target: &Path) -> String {
 
 /// Removes the folder `target`. It is renamed first, so that no process takes a partly removed folder for a complete one. If
 /// the process is killed meanwhile, [`clean_up`] removes the rest.
-///
-/// # Errors
-/// Those of the operating system.
 pub fn remove_folder(target: &Path) -> io::Result<()> {
     let trash = target.with_file_name(trash_name(target));
     fs::rename(target, &trash)?;
@@ -232,9 +224,6 @@ pub fn trash_name(target: &Path) -> String {
 }
 
 /// Renames `from` to `to`, unless that exists.
-///
-/// # Errors
-/// Those of the operating system, and [`io::ErrorKind::AlreadyExists`].
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -275,9 +264,6 @@ pub fn clean_up(target: &Path) {
 }
 
 /// Exchanges two folders.
-///
-/// # Errors
-/// Those of the operating system. Then `old` is where it was.
 pub fn swap(new: &Path, old: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {

@@ -19,9 +19,6 @@ use crate::util::{
 impl JpegFile<'_> {
     /// Decodes the pixels: rows from the top, u8 samples. Also returns the damage of the file. The picture is `shrink`
     /// times smaller (1, 2, 4 or 8): means of samples are converted to colours.
-    ///
-    /// # Errors
-    /// If the kind of file is not supported, or there is no memory for the pixels.
     pub fn decode(&self, shrink: usize) -> Result<(Vec<u8>, Option<Damage>)> {
         let renderer = self.renderer(shrink)?;
         let mut pixels = memory::zeros::<u8>(renderer.output.pixel_bytes())?;
@@ -35,9 +32,6 @@ impl JpegFile<'_> {
 
     /// Decodes the pixels and passes them to `consume`, whole rows at a time, from several threads and in any order.
     /// Returns the damage of the file.
-    ///
-    /// # Errors
-    /// If the kind of file is not supported.
     pub fn decode_to(&self, consume: &(dyn Fn(&mut Vec<u8>) + Sync)) -> Result<Option<Damage>> {
         let renderer = self.renderer(1)?;
         let (all, band) = (self.frame.pixel_bytes(), renderer.band_bytes());
@@ -53,9 +47,6 @@ impl JpegFile<'_> {
     }
 
     /// Reads the coefficients, which are not dequantized. Also returns the damage of the file.
-    ///
-    /// # Errors
-    /// If the kind of file is not supported, or there is no memory for the coefficients.
     pub fn coefficients(&self) -> Result<(SparseCoefficients, Option<Damage>)> {
         /// Minimum number of bits of a coefficient in most files, to estimate the number of coefficients.
         const BITS: usize = 4;

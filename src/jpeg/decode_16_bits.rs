@@ -20,10 +20,8 @@ use crate::util::{
 };
 
 impl JpegFile<'_> {
-    /// Decodes the samples of all components, interleaved and without conversion. Damage is an error.
-    ///
-    /// # Errors
-    /// If the file is damaged, or is lossy and has several components.
+    /// Decodes the samples of all components, interleaved and without conversion. Damage is an error. A lossy file must
+    /// have a single component.
     pub fn decode_16_bits(&self) -> Result<Vec<u16>> {
         match (self.process, self.frame.components.len()) {
             (Process::Lossless, _) => self.decode_lossless(),
@@ -33,9 +31,6 @@ impl JpegFile<'_> {
     }
 
     /// Decodes the pixels of a lossy file of three components, YCbCr or RGB, to RGB. Damage is an error.
-    ///
-    /// # Errors
-    /// If the file is damaged, or the resolution of a component is not an integer fraction of the picture's.
     pub fn decode_16_bit_rgb(&self) -> Result<Vec<u16>> {
         let (frame, max) = (&self.frame, (1 << self.precision) - 1);
         let upsampling = (0..3).map(|c| frame.upsampling(c)).collect::<Result<Vec<_>>>()?;

@@ -28,10 +28,8 @@ pub enum Picture<'a> {
 const BAND: usize = 1 << 19;
 
 /// Encodes a picture with metadata segments: second byte of the marker, and parameters of at most 65,533 bytes. If
-/// `optimized`, Huffman tables are computed for this picture, which makes the file smaller but takes longer.
-///
-/// # Errors
-/// If a side has no pixel or more than 65,535, or there is no memory for the coefficients.
+/// `optimized`, Huffman tables are computed for this picture, which makes the file smaller but takes longer. Sides have
+/// 1 to 65,535 pixels.
 pub fn encode(
     frame: &Frame,
     picture: Picture<'_>,

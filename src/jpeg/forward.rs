@@ -15,9 +15,6 @@ use super::{
 use crate::util::{error::Result, parallel::Parallel, simd};
 
 /// Computes the coefficients of a picture on all cores. `pixels` are grey or RGB, rows from the top.
-///
-/// # Errors
-/// If there is no memory for the coefficients.
 pub fn coefficients(frame: &Frame, pixels: &[u8]) -> Result<SparseCoefficients> {
     /// MCU rows that a thread takes at a time.
     const BAND: usize = 8;
@@ -36,9 +33,6 @@ pub fn coefficients(frame: &Frame, pixels: &[u8]) -> Result<SparseCoefficients> 
 ///
 /// To the right of the picture, samples repeat its last column. Below the picture, chroma rows repeat the last one that
 /// has a pixel, and luma rows the last row of the picture.
-///
-/// # Errors
-/// If there is no memory for the coefficients.
 pub fn band(frame: &Frame, pixels: &[u8], rows: Range<usize>) -> Result<SparseCoefficients> {
     let mut sparse = SparseCoefficients::zeros(&frame.band(rows.clone()), 0)?;
     let quantizers: Vec<Quantizer> =

@@ -156,10 +156,8 @@ impl Frame {
         [0, 1].map(|axis| (self.size[axis] * self.components[c].sampling[axis]).div_ceil(max[axis]))
     }
 
-    /// How component `c` is enlarged to the size of the picture.
-    ///
-    /// # Errors
-    /// If its resolution is not an integer fraction of the picture's.
+    /// How component `c` is enlarged to the size of the picture. Its resolution must be an integer fraction of the
+    /// picture's.
     pub fn upsampling(&self, c: usize) -> Result<Upsampling> {
         let (max, own) = (self.max_sampling(), self.components[c].sampling);
         if (0..2).any(|axis| !max[axis].is_multiple_of(own[axis])) {

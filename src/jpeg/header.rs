@@ -100,9 +100,6 @@ const MAX_SAMPLING: usize = 4;
 impl<'a> JpegFile<'a> {
     /// Reads everything but the coefficients. If the file is damaged after the header of its first scan, the scans
     /// before the damage are read.
-    ///
-    /// # Errors
-    /// If the file is of an unsupported kind, or damaged before its first scan.
     pub fn parse(bytes: &'a [u8], context: &Container<'_>) -> Result<Self> {
         let mut parser = Parser::default();
         parser.file.bytes = bytes;

@@ -42,9 +42,6 @@ type Preset = [i32; 5];
 
 impl<'a> Header<'a> {
     /// Reads the headers of the picture `bytes`.
-    ///
-    /// # Errors
-    /// When they are damaged.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut segments = Segments::new(bytes).ok_or_else(|| invalid("no SOI marker"))?;
         let found = segments.find(|(marker, _)| [SOF55, SOS].contains(marker));
@@ -64,10 +61,8 @@ impl<'a> Header<'a> {
         Ok(Self { bytes, size, components, precision: precision.into(), ids })
     }
 
-    /// Decodes the samples, row by row; the samples of a pixel follow each other.
-    ///
-    /// # Errors
-    /// When data are damaged or missing, and for extensions of the standard.
+    /// Decodes the samples, row by row; the samples of a pixel follow each other. Extensions of the standard are
+    /// errors.
     pub fn decode(&self) -> Result<Vec<u16>> {
         let [width, height] = self.size;
         let mut samples = memory::zeros::<u16>(width * height * self.components)?;

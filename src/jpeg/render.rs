@@ -36,9 +36,6 @@ const BAND: usize = 8;
 
 impl<'a> Renderer<'a> {
     /// A renderer of pictures of `frame`, `shrink` times smaller.
-    ///
-    /// # Errors
-    /// If the resolution of a component is not an integer fraction of the picture's.
     pub fn new(frame: &'a Frame, shrink: usize) -> Result<Self> {
         let dequantizers = frame.components.iter().map(|c| Dequantizer::new(&c.steps)).collect();
         let output = frame.shrunken(shrink);

@@ -78,18 +78,12 @@ pub struct SparseCoefficients {
 
 impl SparseCoefficients {
     /// A picture of zeros, with memory reserved for `entries` entries.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn zeros(frame: &Frame, entries: usize) -> Result<Self> {
         let blocks = memory::zeros(frame.first_block(frame.components.len()))?;
         Ok(Self { frame: frame.clone(), blocks, entries: memory::room(entries)? })
     }
 
     /// Sets the blocks from number `first` on to `blocks`, whose coefficients are row by row.
-    ///
-    /// # Errors
-    /// If there is no memory for more entries, or their indices would exceed 32 bits.
     pub fn set(&mut self, first: usize, blocks: &[[i16; 64]]) -> Result<()> {
         let arch = simd::arch();
         (first..)
@@ -116,9 +110,6 @@ impl SparseCoefficients {
     }
 
     /// Copies all blocks of `band`, which begins at the MCU row `start` of this picture.
-    ///
-    /// # Errors
-    /// As [`set`](Self::set).
     pub fn set_band(&mut self, start: usize, band: &mut Self) -> Result<()> {
         let moved = first_entry(self.entries.len(), band.entries.len())?;
         for c in 0..self.frame.components.len() {
@@ -133,9 +124,6 @@ impl SparseCoefficients {
     }
 
     /// Row `y` of the blocks of component `c` with their zeros, each block in row-major order.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn row(&self, c: usize, y: usize) -> Result<Vec<[i16; 64]>> {
         let [across, _] = self.frame.blocks(c);
         let mut row = memory::zeros::<[i16; 64]>(across)?;
@@ -187,9 +175,6 @@ fn nonzero(arch: Arch, values: &[i16; 64]) -> u64 {
 }
 
 /// The index of the first of `more` entries after `len` others.
-///
-/// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if indices exceed 32 bits.
 pub fn first_entry(len: usize, more: usize) -> Result<u32> {
     match u32::try_from(len + more) {
         Ok(_) => Ok(len as u32),

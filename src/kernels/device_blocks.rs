@@ -16,9 +16,6 @@ pub fn fits(context: &Context, bytes: u64, group: u32) -> bool {
 
 /// Runs `step` on blocks of the grid that fit on the device. A result depends on samples within `halo` along each axis.
 /// Workgroups compute `group` words each. `None` if no block fits.
-///
-/// # Errors
-/// Those of the device.
 pub fn in_blocks<'c>(
     context: &'c Context,
     samples: &Samples,

@@ -88,9 +88,6 @@ const BLOCK: u64 = 256 << 20;
 /// Runs an entry point over `data`, block by block, and stores the results in `result`. Samples have `sizes[0]` bytes,
 /// results `sizes[1]`, and blocks whole pixels of `channels` samples. The entry point also reads `table`, and the
 /// uniform that `params` returns for the number of words of a block's result.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn map_words<T: ShaderStruct>(
     context: &Context,
     (shader, entry): (&Shader, &str),

@@ -98,9 +98,6 @@ impl Error {
     }
 
     /// Fails if `failed` of `total` inputs have failed; `noun` is their plural, such as `files`.
-    ///
-    /// # Errors
-    /// [`Kind::Partial`].
     pub fn if_any_failed(failed: usize, total: usize, noun: &str) -> Result<()> {
         match failed {
             0 => Ok(()),
@@ -175,9 +172,6 @@ impl Error {
 }
 
 /// Checks that the parameter `name` is within `range`.
-///
-/// # Errors
-/// [`Kind::Usage`] if it is not, or NaN.
 pub fn check_range(name: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
     let (min, max) = (range.start(), range.end());
     match range.contains(&value) {

@@ -51,9 +51,6 @@ pub fn exceeds_rest(what: impl Display, rest: u64) -> Error {
 }
 
 /// An empty vector with room for `len` values.
-///
-/// # Errors
-/// [`Kind::Failure`] when the allocation fails.
 pub fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| allocation_error::<T>(len))?;
@@ -62,9 +59,6 @@ pub fn room<T>(len: usize) -> Result<Vec<T>> {
 }
 
 /// `len` zeros. Their pages are mapped when first written, by the thread that writes.
-///
-/// # Errors
-/// As [`room`].
 pub fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
     let mut values =
         bytemuck::allocation::try_zeroed_vec(len).map_err(|()| allocation_error::<T>(len))?;
@@ -120,9 +114,6 @@ pub fn return_large_blocks() {
 }
 
 /// A copy of `values`.
-///
-/// # Errors
-/// As [`room`].
 pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     let mut copy = room(values.len())?;
     copy.extend_from_slice(values);
@@ -151,18 +142,12 @@ pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
 
 /// Makes room for `more` values. An allocation at least doubles the capacity, so that repeated growth takes linear
 /// time.
-///
-/// # Errors
-/// As [`room`].
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     values.try_reserve(more).map_err(|_| allocation_error::<T>(values.len() + more))
 }
 
 /// Changes the length of `values` to `len`, in the same memory if that is large enough. The content is then
 /// unspecified.
-///
-/// # Errors
-/// As [`room`].
 pub fn resize<T: bytemuck::Zeroable + Clone>(values: &mut Vec<T>, len: usize) -> Result<()> {
     if values.capacity() < len {
         *values = zeros(len)?;
@@ -173,9 +158,6 @@ pub fn resize<T: bytemuck::Zeroable + Clone>(values: &mut Vec<T>, len: usize) ->
 }
 
 /// Moves `more` to the end of `values`.
-///
-/// # Errors
-/// As [`room`].
 pub fn append<T>(values: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
     reserve(values, more.len())?;
     values.append(more);
@@ -188,9 +170,6 @@ pub fn raise<T>(error: Error) -> T {
 }
 
 /// Runs `work` and turns an error that it [raises](raise) into one that it returns.
-///
-/// # Errors
-/// Those of `work`, raised or returned.
 pub fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match raised(panic) {
         Ok(error) => Err(error),
@@ -198,10 +177,7 @@ pub fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// The error that `panic` carries if it was [raised](raise).
-///
-/// # Errors
-/// Any other panic, unchanged.
+/// The error that `panic` carries if it was [raised](raise). Any other panic is returned unchanged.
 pub fn raised(panic: Box<dyn Any + Send>) -> Result<Error, Box<dyn Any + Send>> {
     panic.downcast().map(|error| *error)
 }

@@ -41,10 +41,8 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         }
     }
 
-    /// Calls `work` with each item; may skip items after one that failed.
-    ///
-    /// # Errors
-    /// The error of the first item in order that fails.
+    /// Calls `work` with each item; may skip items after one that failed. The error is that of the first item in order
+    /// that fails.
     fn par_try_each<E: Send>(
         self,
         work: impl Fn(Self::Item) -> Result<(), E> + Sync,
@@ -109,9 +107,6 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
 impl<I: ExactSizeIterator<Item: Send>> Parallel for I {}
 
 /// Results of `value` for each of `values`, in order.
-///
-/// # Errors
-/// As [`memory::room`].
 pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) -> Result<Vec<U>> {
     filled(values.len(), PIECE, |from, piece| {
         for (slot, from) in piece.iter_mut().zip(&values[from..]) {
@@ -121,9 +116,6 @@ pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) ->
 }
 
 /// Results of `value` for 0 to `len` - 1.
-///
-/// # Errors
-/// As [`memory::room`].
 pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
     filled(len, PIECE, |from, piece| {
         for (slot, at) in piece.iter_mut().zip(from..) {
@@ -134,9 +126,6 @@ pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Resu
 
 /// `len` values. `fill` gets the index of the first one of a piece, and the piece: zeros in the cache of this core, where
 /// those that the allocator clears are no longer.
-///
-/// # Errors
-/// As [`memory::room`].
 pub fn in_pieces<T: bytemuck::Zeroable + Send>(
     len: usize,
     piece: usize,

@@ -27,9 +27,6 @@ pub fn words() -> Vec<OsString> {
 }
 
 /// A command that starts this program, without arguments.
-///
-/// # Errors
-/// If the file of the program is unknown.
 pub fn command() -> io::Result<Command> {
     let Some(Hosted { host, first, .. }) = HOSTED.get() else {
         return Ok(Command::new(env::current_exe()?));

@@ -63,17 +63,11 @@ impl<T: bytemuck::Pod> Spill<T> {
     }
 
     /// Adds `values` at the end.
-    ///
-    /// # Errors
-    /// As [`Spill::write`].
     pub fn append(&mut self, values: &[T]) -> Result<()> {
         self.write(self.len, values)
     }
 
     /// Stores `values` from the index `at` on. Values between the end and `at` become zeros.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or the temporary file cannot be created or written.
     pub fn write(&mut self, at: usize, values: &[T]) -> Result<()> {
         /// Bytes that are always kept in memory. A file for fewer bytes would save nothing.
         const MIN: u64 = 1 << 18;
@@ -104,9 +98,6 @@ impl<T: bytemuck::Pod> Spill<T> {
     }
 
     /// The values with the indices `range`.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or the temporary file cannot be read.
     pub fn read(&self, range: Range<usize>) -> Result<Cow<'_, [T]>> {
         if self.file.is_none() {
             return Ok(Cow::Borrowed(&self.values[range]));

@@ -22,9 +22,6 @@ fn spawn_error(cause: io::Error) -> Error {
 }
 
 /// Starts a thread.
-///
-/// # Errors
-/// [`Kind::Failure`] when the system grants no thread.
 pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
@@ -32,9 +29,6 @@ pub fn spawn<T: Send + 'static>(
 }
 
 /// Starts a thread in `scope`.
-///
-/// # Errors
-/// [`Kind::Failure`] when the system grants no thread.
 pub fn spawn_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -56,9 +50,6 @@ fn worker_builder() -> Builder {
 
 /// Starts the pool of the parallel loops with `wanted` threads, by default one per core, or as many as the system
 /// grants. A second call has no effect.
-///
-/// # Errors
-/// [`Kind::Failure`] if the system does not grant a single thread.
 pub fn start_pool(wanted: Option<usize>) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = wanted.unwrap_or(cores).min(MAX_PER_CORE * cores.max(2));

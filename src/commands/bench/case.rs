@@ -27,15 +27,9 @@ pub struct Case {
 /// A kernel with its input and its last result.
 pub trait Work {
     /// Runs the kernel on a GPU, or on the CPU if there is no context.
-    ///
-    /// # Errors
-    /// Those of the kernel.
     fn run(&mut self, context: Option<&Context>) -> Result<()>;
 
     /// Compares the last result with that of the CPU.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`] when they differ.
     fn check(&mut self, context: Option<&Context>) -> Result<()>;
 
     /// Whether the passes on the device are measured, rather than the whole run with its transfers.

@@ -252,9 +252,6 @@ fn gyroid(side: usize) -> Input<Slab> {
 }
 
 /// Meshes of the volume in `source` at several isovalues.
-///
-/// # Errors
-/// When the volume cannot be read.
 pub fn volume_cases(source: &Source, layout: &Layout, session: &Session) -> Result<Vec<Case>> {
     /// The isovalues of the published measurements.
     const ISOVALUES: RangeInclusive<u32> = 30..=110;

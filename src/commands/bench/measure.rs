@@ -47,9 +47,6 @@ impl Effort {
 /// The time of each measured run, and the clock: GPU timestamps if the device supports them, else the wall clock. On a
 /// GPU the kernel runs once. Its recorded passes are then repeated with all data resident, because a GPU lowers its
 /// clocks between transfers, and kernels take up to five times as long.
-///
-/// # Errors
-/// When a run fails or a checked result is wrong.
 pub fn measure(
     case: &Case,
     effort: &Effort,

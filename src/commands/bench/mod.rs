@@ -32,10 +32,6 @@ use cases::volume_cases;
 pub use flags::Args;
 
 /// Measures the cases, prints a table and writes the files.
-///
-/// # Errors
-/// `Kind::Usage` for an unknown file type or a check of the CPU, errors of the device, and `Kind::Partial` when a case
-/// fails or its checked result is wrong.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     args.check_outputs(session)?;
     let cases = chosen_cases(&args, session)?;

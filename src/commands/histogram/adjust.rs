@@ -15,11 +15,8 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Writes the adjusted images of `input`, if any. Takes the whole image out of `input`.
-///
-/// # Errors
-/// When the input is a volume, has several pages, or has samples of other than 8 or 16 bits, and when an image cannot
-/// be written.
+/// Writes the adjusted images of `input`, if any. Takes the whole image out of `input`. Only images of one page with
+/// samples of 8 or 16 bits can be adjusted.
 pub fn write(
     source: &Source,
     input: &mut Input<'_>,

@@ -27,9 +27,6 @@ use crate::{
 type Named = (&'static str, Component);
 
 /// Counts `input`, which was read from `source`. Of a volume, only the slices of `shard` are counted.
-///
-/// # Errors
-/// When the input lacks a selected channel or the range is invalid, and when reading or counting fails.
 pub fn count(
     source: &Source,
     input: &Input<'_>,

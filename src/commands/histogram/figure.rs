@@ -106,10 +106,8 @@ pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
     plot(outcome, &outcome.title(), &note, &series.collect::<Vec<_>>(), view)
 }
 
-/// Draws one plot of several inputs: the luminance or grey values of each, else its first component.
-///
-/// # Errors
-/// When there are more than [`MAX_INPUTS`] inputs, or their bins differ.
+/// Draws one plot of several inputs: the luminance or grey values of each, else its first component. The bins must be
+/// the same, and the inputs at most [`MAX_INPUTS`].
 pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
     let first = &outcomes[0];
     if outcomes.len() > MAX_INPUTS {

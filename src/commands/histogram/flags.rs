@@ -115,9 +115,6 @@ impl Args {
     }
 
     /// Validates the flags.
-    ///
-    /// # Errors
-    /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(mut self, session: &Session) -> Result<Job> {
         let inputs = self.list.inputs(take(&mut self.inputs), session)?;
         let inputs = self.folders.pictures(inputs, self.volume.layout().describes_volume())?;

@@ -108,9 +108,6 @@ fn copies(settings: &Settings) -> u64 {
 impl<'a> Input<'a> {
     /// Opens `source` as a volume if its extension or the flags say so, else as an image. The whole image is kept if it
     /// is to be adjusted.
-    ///
-    /// # Errors
-    /// When the input or the mask cannot be read or selecting fails.
     pub fn read(source: &'a Source, settings: &'a Settings, session: &Session) -> Result<Self> {
         let limit = session.limits(copies(settings));
         match is_volume(source, &settings.layout) {
@@ -260,9 +257,6 @@ impl<'a> Input<'a> {
 
     /// Calls `consume` with the samples, part by part, and with the number of times that the part occurs in the input.
     /// The next part is read meanwhile. Of a volume, only the slices of `shard` are read.
-    ///
-    /// # Errors
-    /// When reading or `consume` fails.
     pub fn for_each_part(
         &self,
         session: &Session,

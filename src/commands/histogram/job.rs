@@ -42,9 +42,6 @@ pub struct PerInput {
 
 impl PerInput {
     /// The file for `input`.
-    ///
-    /// # Errors
-    /// As [`Destination::sink`].
     pub fn sink(&self, input: &Source) -> Result<Sink> {
         self.destination.sink(input, Some(self.extension), KeptFolders::Flat)
     }
@@ -229,9 +226,6 @@ impl Format {
 }
 
 /// The format of an output by its extension, or by `format` where it has none.
-///
-/// # Errors
-/// `Kind::Usage` for an unknown extension.
 pub fn resolve_format(sink: &Sink, format: Option<Format>) -> Result<Format> {
     let extension = sink.extension();
     let named = FORMATS.iter().find(|(name, ..)| *name == extension).map(|(_, format, _)| *format);

@@ -34,9 +34,6 @@ use crate::{
 };
 
 /// Counts every input and writes the results.
-///
-/// # Errors
-/// When reading, counting or writing fails; `Kind::Partial` when this concerns some of several inputs.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
     if let (Some(shard), [(output, _)]) = (job.sharding.shard, &job.outputs.combined[..]) {

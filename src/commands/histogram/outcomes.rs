@@ -33,9 +33,6 @@ impl Outcomes {
     }
 
     /// Adds an outcome.
-    ///
-    /// # Errors
-    /// `Kind::Io` when a temporary file is needed and cannot be written.
     pub fn push(&mut self, outcome: &Outcome) -> Result<()> {
         let record = postcard::to_allocvec(outcome).expect("plain data");
         let at = self.records.get_mut().push(&record);

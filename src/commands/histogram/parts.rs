@@ -106,9 +106,6 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
 }
 
 /// Joins `parts`, which are in the order of the shards, and writes the same outputs as a process that counts all.
-///
-/// # Errors
-/// When a part is broken or an output cannot be written; `Kind::Partial` when some inputs could not be counted.
 pub fn merge(
     parts: &[PartReader],
     outputs: &[Sink],

@@ -72,9 +72,6 @@ impl FromStr for Roi {
 
 impl Selection {
     /// Selects pixels of `image`, which was read from `source`.
-    ///
-    /// # Errors
-    /// When the box or the mask does not fit the image, or memory is exhausted.
     pub fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
         let Image { width, height, channels, .. } = image;
         let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();

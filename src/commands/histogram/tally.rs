@@ -105,9 +105,6 @@ impl Tally {
     }
 
     /// Adds the counts of another input.
-    ///
-    /// # Errors
-    /// When the inputs differ in components or bins.
     pub fn add(&mut self, other: Self) -> Result<()> {
         let names = |tally: &Self| tally.components.iter().map(|c| c.name).collect::<Vec<_>>();
         if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {

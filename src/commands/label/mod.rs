@@ -77,9 +77,6 @@ fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
 }
 
 /// Labels one file or several.
-///
-/// # Errors
-/// When the name of the table has an unknown field.
 pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
     let Args { connectivity, equal, min_size, table, intensity, mut files } = args;
     files.makes_classes = true;

@@ -29,9 +29,6 @@ pub struct Args {
 }
 
 /// Prints or writes the pages of `parser`.
-///
-/// # Errors
-/// When a page cannot be written.
 pub fn run(args: Args, session: &Session, parser: Command) -> Result<()> {
     // Without line breaks: the viewer of a page fills the lines.
     let mut parser = parser.term_width(0);

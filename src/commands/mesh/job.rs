@@ -96,9 +96,6 @@ impl MeshJob {
     }
 
     /// Adds the inputs to the files of a run.
-    ///
-    /// # Errors
-    /// As [`FileRoles::reads`].
     pub(super) fn declare_inputs(&self, roles: &mut FileRoles) -> Result<()> {
         let colors = self.color_by.as_ref().map(|by| &by.source);
         let flags = [("--mask", self.region.mask.as_ref()), ("--color-by", colors)];

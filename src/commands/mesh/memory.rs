@@ -25,9 +25,6 @@ pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
 }
 
 /// Plans the blocks in which an isosurface is meshed.
-///
-/// # Errors
-/// When even a single layer of cells takes too much memory.
 pub(super) fn plan(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<MeshPlan> {
     /// A block of n layers of cells has up to n + 3 slices: n + 1 with the corners of its cells, and one more on either
     /// side. It shares three of them with the next block.
@@ -57,9 +54,6 @@ pub(super) fn plan_whole(kernel: &MarchingCubes, volume: &Grid, session: &Sessio
 }
 
 /// Plans the blocks in which labels are meshed. A number of a label takes `size` bytes.
-///
-/// # Errors
-/// When even a single layer of cells, with the slices that it depends on, takes too much memory.
 pub(super) fn plan_labels(
     (job, kernel): (&MeshJob, &SurfaceNets),
     file: &VolumeFile,

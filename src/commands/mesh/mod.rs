@@ -55,10 +55,6 @@ pub use flags::Args;
 pub use parts::merge;
 
 /// Meshes one volume or several.
-///
-/// # Errors
-/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::util::error::Kind::Partial)
-/// when this concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut runs = Vec::new();
     session.check_files(|roles| {

@@ -117,18 +117,12 @@ impl<'a> Names<'a> {
     }
 
     /// Adds the name of an output whose isovalue has been found, and the name of its picture.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for a name that is already taken.
     fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
         declare(mesh, isovalues, self.preview, &mut self.roles)
     }
 }
 
 /// Adds the known names of outputs to the files of a run, and those of their pictures.
-///
-/// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) for a name that is already taken.
 pub(super) fn declare_outputs(job: &MeshJob, roles: &mut FileRoles) -> Result<()> {
     if job.labels.is_some() {
         let (names, picture) = (known_names(job).unwrap_or_default(), job.preview.as_ref());

@@ -100,9 +100,6 @@ fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
 }
 
 /// Joins `parts`, which are in the order of the shards, to a PLY at `output`, block by block.
-///
-/// # Errors
-/// When a part is broken or the output cannot be written, and when the output has the extension of another format.
 pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<()> {
     let extension = output.extension();
     if !extension.is_empty() && extension.parse() != Ok(MeshFormat::Ply) {

@@ -80,9 +80,6 @@ impl RegionArgs {
     }
 
     /// The dimensions of the box, in samples along x, y and z.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the box is not within the volume.
     pub(super) fn dims(&self, file: &VolumeFile) -> Result<[usize; 3]> {
         let Some(Roi { start, size }) = self.roi else { return Ok(file.dims) };
         let fits = |axis: usize| {

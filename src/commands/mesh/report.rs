@@ -63,9 +63,7 @@ impl Summary {
     }
 
     /// Reports an empty surface, with the minimum and maximum of the samples. It is called before an output is written.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for an empty surface with `--strict`.
+    /// With `--strict`, an empty surface is an error.
     pub(super) fn check_empty(
         &self,
         (iso, sink): (f64, &Sink),

@@ -228,9 +228,6 @@ pub enum TableInput {
 
 impl Args {
     /// The shard, and the file of carries, which holds the value before each shard.
-    ///
-    /// # Errors
-    /// When flags contradict each other.
     pub fn sharding(&self) -> Result<(ShardArgs, Option<&Source>)> {
         match self.sharding.resume && self.sharding.shard.is_none() {
             true => Err(Error::usage("--resume needs --shard")),
@@ -239,9 +236,6 @@ impl Args {
     }
 
     /// Validates the flags.
-    ///
-    /// # Errors
-    /// When a format is unknown, two names mean one file, or flags contradict each other.
     pub fn job(&self, session: &Session) -> Result<Job> {
         let source = input_or_pipe(self.input.as_ref())?;
         let is_image = self.format.is_none() && has_image_name(&source);

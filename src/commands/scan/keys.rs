@@ -21,9 +21,6 @@ pub struct Keys {
 
 impl Keys {
     /// Opens the file of keys.
-    ///
-    /// # Errors
-    /// When the file cannot be opened or its header cannot be read.
     pub fn open(input: &KeyInput, strict: bool) -> Result<Self> {
         match input {
             KeyInput::Numbers(input) => Self::open_numbers(input, strict),
@@ -74,10 +71,7 @@ impl Keys {
     }
 
     /// Returns for each of the next `len` numbers whether it starts a segment. A `len` of 0, at the end of the numbers,
-    /// checks that no key is left.
-    ///
-    /// # Errors
-    /// When reading fails, and when there are more or fewer keys than numbers.
+    /// checks that no key is left. There must be as many keys as numbers.
     pub fn starts(&mut self, len: usize) -> Result<Vec<bool>> {
         let wrong = |less| {
             Err(Error::bad_input(format_args!(

@@ -25,9 +25,6 @@ const CPU_BLOCK: usize = 1 << 21;
 const CPU: f64 = 0.5e-9;
 
 /// Reads, scans and writes an array.
-///
-/// # Errors
-/// When reading, scanning or writing fails.
 pub fn run(line: &Line, session: &Session) -> Result<()> {
     let reader = line.input.open(session.limits(2))?;
     for_number!(reader.dtype(), T => stream::<T>(line, session, reader))
@@ -70,9 +67,6 @@ pub struct Scanner<'a, T> {
 
 impl<'a, T: Scannable> Scanner<'a, T> {
     /// Prepares a scan. `numbers` is the length of the input, or 0 if unknown, for the choice of the device.
-    ///
-    /// # Errors
-    /// When the initial value (`--init`) is not a number of type `T`.
     pub fn new(line: &'a Line, session: &'a Session, numbers: u64) -> Result<Self> {
         session.device.set_estimate(|| array_estimate::<T>(numbers, CPU));
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
@@ -114,9 +108,6 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     }
 
     /// Scans all numbers of `reader` in blocks, reads the next block meanwhile, and passes the results to `consume`.
-    ///
-    /// # Errors
-    /// Those of reading, of [`Scanner::scan`] and of `consume`.
     pub fn scan_all(
         &mut self,
         mut reader: ArrayReader,
@@ -148,9 +139,6 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     }
 
     /// Scans the next block. `starts` marks the numbers that start a segment, if there are segments.
-    ///
-    /// # Errors
-    /// When the kernel fails, and with `--checked` for an overflow.
     pub fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
         let Self { session, scan, start, done, .. } = *self;
         if is_rounded::<T>(scan.op) && done > 0 && self.block < BLOCK {

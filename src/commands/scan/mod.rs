@@ -16,9 +16,6 @@ use crate::{
 };
 
 /// Reads, scans and writes an array or an image.
-///
-/// # Errors
-/// When flags contradict each other, and when reading, scanning or writing fails.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let (sharding, carry) = args.sharding()?;
     match (args.job(session)?, sharding.shard) {

@@ -156,9 +156,6 @@ fn sums<T: Scannable>(
 }
 
 /// Writes the file of carries: the value before the first number of each shard. `parts` are in the order of the shards.
-///
-/// # Errors
-/// When a part is broken or the output cannot be written.
 pub fn merge(parts: &[PartReader], output: &Sink, session: &Session) -> Result<()> {
     let sums = parts.iter().map(PartReader::totals).collect::<Result<Vec<Sums>>>()?;
     let Sums { dtype, op, before, .. } = &sums[0];

@@ -15,9 +15,6 @@ use crate::{
 const CPU: f64 = 0.8e-9;
 
 /// Reads, sums up and writes a table.
-///
-/// # Errors
-/// When reading, summing or writing fails.
 pub fn run(job: &TableJob, session: &Session) -> Result<()> {
     match &job.input {
         TableInput::Image(source, dtype, page) => image_table(job, source, *dtype, *page, session),

@@ -116,9 +116,6 @@ pub enum Payload {
 
 impl Args {
     /// Validates the flags.
-    ///
-    /// # Errors
-    /// When a format is unknown, two outputs are the same file, or standard input is a terminal and no input is named.
     pub fn job(&self, session: &Session) -> Result<Job> {
         if self.shard.is_some() {
             return Err(Error::usage(

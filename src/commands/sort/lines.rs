@@ -27,9 +27,6 @@ pub struct Lines {
 impl Lines {
     /// The lines of an array of `shape` that `job` sorts; `None` if all numbers are one line, with a warning if the
     /// array has several axes.
-    ///
-    /// # Errors
-    /// `Kind::Usage` for `--axis` with an array of other than two or three axes.
     pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
         let source = &job.keys.source;
         match (job.axis, shape) {
@@ -72,9 +69,6 @@ impl Lines {
 
     /// Distributes `sorted` to the lines. `positions` are the original positions of its numbers, which determine their
     /// lines.
-    ///
-    /// # Errors
-    /// When memory is exhausted.
     pub fn arranged<T: bytemuck::Zeroable + Copy>(
         &self,
         positions: &[u32],

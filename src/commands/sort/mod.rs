@@ -24,9 +24,6 @@ use crate::{
 };
 
 /// Reads, sorts and writes an array.
-///
-/// # Errors
-/// When reading, sorting or writing fails.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job(session)?;
     let reader = job.keys.open(job.limits(session))?;
@@ -188,9 +185,6 @@ fn sort_with<T: Sortable, P: Number>(
 }
 
 /// Reads all keys.
-///
-/// # Errors
-/// When reading fails, and when sorting the keys would take more than the memory.
 fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
     let limits = job.limits(session);
     if let Some(len) = reader.count().filter(|len| len * size_of::<T>() as u64 > limits.bytes()) {

@@ -102,9 +102,6 @@ impl Reflection {
     }
 
     /// Checks the module by all rules of WGSL.
-    ///
-    /// # Errors
-    /// A description of the first broken rule.
     pub fn validate(&self) -> Result<(), String> {
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
         validator.validate(&self.module).map(drop).map_err(|error| format!("{error:?}"))

@@ -29,9 +29,6 @@ impl ArrayFormat {
     }
 
     /// The format of an input: `given`, else that of its extension, else text if it has none.
-    ///
-    /// # Errors
-    /// `Kind::Usage` when the extension is unknown.
     pub fn for_input(source: &Source, given: Option<Self>) -> Result<Self> {
         let extension = source.extension();
         match given.or_else(|| Self::from_extension(&extension)) {
@@ -43,9 +40,6 @@ impl ArrayFormat {
 
     /// The format of an output: that of its extension. Without an extension, or if the user has `given` the input's
     /// format, it is `input`, the format of the input.
-    ///
-    /// # Errors
-    /// `Kind::Usage` when the extension is unknown.
     pub fn for_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
         let extension = sink.extension();
         match Self::from_extension(&extension) {

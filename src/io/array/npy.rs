@@ -35,9 +35,6 @@ fn broken(what: impl Into<String>) -> io::Error {
 
 impl Header {
     /// Reads the header, up to the first number.
-    ///
-    /// # Errors
-    /// `InvalidData` when the header is broken or does not describe an array of numbers; also errors of reading.
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         let got = read_full(input, &mut start)?;
@@ -108,9 +105,6 @@ impl Header {
 
 /// Reads an array in Fortran order of numbers of `size` bytes, and reorders them so that the last axis of `shape` is the
 /// fastest. If the data end early, returns the bytes up to there.
-///
-/// # Errors
-/// Errors of reading.
 pub fn read_in_c_order(input: &mut impl Read, shape: &[usize], size: usize) -> io::Result<Vec<u8>> {
     let len: usize = shape.iter().product();
     let mut bytes = Vec::new();

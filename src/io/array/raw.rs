@@ -64,9 +64,6 @@ impl Element {
 
     /// Reads up to `max` numbers into `values`, which must be empty. Memory for `expected` of them is allocated at once.
     /// Returns the number of bytes read; it is not a multiple of [`Element::size`] if the data end within a number.
-    ///
-    /// # Errors
-    /// Errors of reading; `OutOfMemory`.
     pub fn read<T: Number>(
         self,
         input: &mut impl Read,

@@ -51,10 +51,6 @@ impl ArrayReader {
     /// Opens `source`. The numbers have the type `wanted`, else the type in the header of a `.npy` file, else u32. A `.npy`
     /// file in Fortran order is read at once and reordered to C order, within the memory of `limits`. Data after the last
     /// number of a `.npy` file are reported when that number is read.
-    ///
-    /// # Errors
-    /// [`Kind::Io`] when `source` cannot be read; [`Kind::BadInput`] when its header is broken, its length is not
-    /// a multiple of a number's size, or it is too long to be reordered; [`Kind::Usage`] when its type is not `wanted`.
     pub fn open(
         source: &Source,
         format: ArrayFormat,
@@ -99,11 +95,8 @@ impl ArrayReader {
         Ok(Self { source: source.clone(), input, dtype, shape, decoder, begin, strict })
     }
 
-    /// Restricts reading to the numbers `range`, counted from 0.
-    ///
-    /// # Errors
-    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] if the offsets of numbers are unknown: in a text, in Fortran
-    /// order, or in a pipe.
+    /// Restricts reading to the numbers `range`, counted from 0. Refuses arrays in which the offsets of numbers are
+    /// unknown: in a text, in Fortran order, or in a pipe.
     pub fn restrict(&mut self, range: Range<u64>) -> Result<()> {
         let len = self.count();
         let Decoder::Binary { element, left, checks_end } = &mut self.decoder else {
@@ -160,10 +153,6 @@ impl ArrayReader {
 
     /// Replaces `values` with the next numbers, at most `max`. It is empty at the end of the array.
     ///
-    /// # Errors
-    /// [`Kind::BadInput`] for a word that is not a number of type `T`, and when the data end within a number or too early;
-    /// [`Kind::Io`] when reading fails.
-    ///
     /// # Panics
     /// When `T` is not [`ArrayReader::dtype`].
     pub fn read<T: Number>(&mut self, values: &mut Vec<T>, max: usize) -> Result<()> {
@@ -212,9 +201,6 @@ impl ArrayReader {
     }
 
     /// Reads all numbers, within the memory of `limits`.
-    ///
-    /// # Errors
-    /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more numbers.
     pub fn read_all<T: Number>(&mut self, limits: Limits) -> Result<Vec<T>> {
         let (size, count) = (size_of::<T>(), self.count());
         let max = usize::try_from(limits.bytes()).unwrap_or(usize::MAX) / size;

@@ -54,9 +54,6 @@ impl Default for TextParser {
 
 impl TextParser {
     /// Appends the next numbers of `input` to `values` until there are `max` of them, or the text ends.
-    ///
-    /// # Errors
-    /// `Kind::BadInput` for a word that is not a number of type `T`, `Kind::Io` when reading fails.
     pub fn read<T: Scalar + FromStr>(
         &mut self,
         input: &mut impl Read,

@@ -33,9 +33,6 @@ pub struct ArrayWriter {
 impl ArrayWriter {
     /// Opens `sink` for numbers that are stored as `element`; integers may be wider in memory. A `.npy` file without a
     /// `shape` is buffered until its length is known, up to `limit` bytes.
-    ///
-    /// # Errors
-    /// As [`Sink::create`].
     pub fn create(
         sink: &Sink,
         no_clobber: bool,
@@ -62,11 +59,8 @@ impl ArrayWriter {
         Ok(writer)
     }
 
-    /// Writes the next numbers. A text gets the separators of `layout`, one for each number; without a layout, each number
-    /// is a line.
-    ///
-    /// # Errors
-    /// `Kind::Io` when writing fails, `Kind::BadInput` when more than `limit` bytes must be buffered.
+    /// Writes the next numbers. A text gets the separators of `layout`, one for each number; without a layout, each
+    /// number is a line. At most `limit` bytes may be buffered.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
         match layout {
             _ if self.format != ArrayFormat::Text => self.binary(values),
@@ -111,9 +105,6 @@ impl ArrayWriter {
     }
 
     /// Writes the numbers of `rows` rows. In a text, each row is a line.
-    ///
-    /// # Errors
-    /// As [`ArrayWriter::write`].
     pub fn write_rows<T: Number>(&mut self, values: &[T], rows: usize) -> Result<()> {
         // With no rows, the length of a row is unknown.
         let length = values.len() / rows.max(1);
@@ -150,10 +141,7 @@ impl ArrayWriter {
         self.output.write_all(bytes).map_err(|error| Error::io("write", &self.name, error))
     }
 
-    /// Completes the output.
-    ///
-    /// # Errors
-    /// `Kind::Io` if writing the last bytes or the rename fails; then there is no output.
+    /// Completes the output. After an error, there is no output.
     pub fn finish(mut self) -> Result<()> {
         if let Some((buffered, _)) = self.buffered.take() {
             self.raw(&npy::header(self.element, &[buffered.len() / self.element.size()]))?;

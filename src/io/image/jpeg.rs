@@ -109,9 +109,6 @@ fn parse_shrunken<'a>(
 }
 
 /// Decodes a file.
-///
-/// # Errors
-/// If the file is not JPEG of a supported kind, is damaged before its first scan, or exceeds `limits`.
 fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     decode_shrunken(bytes, limits, &|_, _| None)
 }
@@ -187,10 +184,7 @@ fn decoded(file: &JpegFile<'_>, samples: Vec<u8>, damage: Option<String>) -> Dec
     DecodedPage { image, orientation, losses, damage }
 }
 
-/// The damage as text.
-///
-/// # Errors
-/// If the file has no image data.
+/// The damage as text. It is an error if the file has no image data.
 fn damage_text(damage: Option<Damage>) -> Result<Option<String>, BoxError> {
     match damage {
         Some(Damage::Empty) => Err(Damage::Empty.to_string().into()),
@@ -200,9 +194,6 @@ fn damage_text(damage: Option<Damage>) -> Result<Option<String>, BoxError> {
 
 /// Decodes a file and passes its pixels, in the stored orientation, to `consume`, some rows at a time and in any order.
 /// Returns messages about losses and damage.
-///
-/// # Errors
-/// As [`decode`].
 pub(super) fn consume(
     bytes: &[u8],
     limits: Limits,
@@ -224,9 +215,6 @@ fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError>
 }
 
 /// Encodes coefficients.
-///
-/// # Errors
-/// If a side has more than 65,535 pixels, or the ICC profile is too long.
 pub fn encode_coefficients(
     coefficients: &SparseCoefficients,
     metadata: &Metadata,

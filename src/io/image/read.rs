@@ -274,9 +274,6 @@ impl ImagePages<'_> {
 
     /// Checks that the file does not state that its pages are slices of a volume, which are not filtered one by one. This
     /// happens where the input can be read only once: files are recognized as volumes before.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if it does.
     pub fn check_no_slices(&self) -> Result<()> {
         match self.pages.are_slices() {
             false => Ok(()),
@@ -293,11 +290,8 @@ impl ImagePages<'_> {
         self.pages.sample_bytes(page)
     }
 
-    /// Bytes of the samples of `pages`, as far as they are known.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if they are far too many for the size of the file: a few
-    /// bytes of an animation can declare another frame of any size.
+    /// Bytes of the samples of `pages`, as far as they are known. Refuses far too many bytes for the size of the file,
+    /// since a few bytes of an animation can declare another frame of any size.
     pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
         let count = pages.len();
         let sizes = pages.map(|page| self.sample_bytes(page).unwrap_or(0));

@@ -47,9 +47,6 @@ pub struct ImageTarget<'a> {
 impl ImageFormat {
     /// Refuses to write labels of type `dtype` to `sink` if the format would scale or clamp them. Results of floats are no
     /// labels.
-    ///
-    /// # Errors
-    /// `Kind::Usage` if the format does not hold the type.
     pub fn check_labels(self, sink: &Sink, dtype: Dtype) -> Result<()> {
         let holds = |dtype| self.codec().capabilities.dtypes.contains(&dtype);
         let (fact, remedy) = match holds(Dtype::U16) {
@@ -84,9 +81,6 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// As [`ImageFormat::check_labels`].
-    ///
-    /// # Errors
-    /// `Kind::Usage` if the format does not hold the type.
     pub fn check_labels(&self, dtype: Dtype) -> Result<()> {
         self.format.check_labels(self.sink, dtype)
     }

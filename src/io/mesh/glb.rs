@@ -31,9 +31,6 @@ pub struct ColoredSurface {
 }
 
 /// Writes all surfaces that are not empty.
-///
-/// # Errors
-/// If writing fails, or the surfaces are too large for the format.
 pub fn write_colored(
     out: &mut Out<'_>,
     surfaces: &[ColoredSurface],

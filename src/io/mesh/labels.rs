@@ -43,9 +43,6 @@ pub type LabelPly = PlyWriter<Quad>;
 impl LabelPly {
     /// Writes the header, all vertices and all faces. `is_mirrored`: the order of corners is reversed, because the
     /// placement mirrors.
-    ///
-    /// # Errors
-    /// If writing fails, or reading a temporary file; also when there are too many vertices for the format.
     pub fn finish_labels(
         self,
         out: &mut Out<'_>,

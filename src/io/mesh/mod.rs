@@ -207,9 +207,6 @@ const FORMATS: [Entry; 12] = [
 ];
 
 /// Writes a surface.
-///
-/// # Errors
-/// If writing fails, or the surface is too large for the format.
 pub fn write(
     out: &mut Out<'_>,
     surface: &Surface,

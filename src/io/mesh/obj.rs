@@ -16,9 +16,6 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
 }
 
 /// Writes an OBJ with an object for each label.
-///
-/// # Errors
-/// If writing fails.
 pub fn write_labels(out: &mut Out<'_>, parts: &[LabelPart], details: Details) -> io::Result<()> {
     details.write_space(out, "# ", "\n")?;
     let mut first = 1;

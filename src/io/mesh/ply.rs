@@ -48,9 +48,6 @@ impl<F: Pod> PlyWriter<F> {
     }
 
     /// Adds the vertices of a surface, and faces between the vertices added so far.
-    ///
-    /// # Errors
-    /// If a temporary file cannot be written.
     pub fn push(&mut self, part: Surface, faces: Vec<F>) -> io::Result<()> {
         self.vertices += part.positions.len() as u64;
         self.faces += faces.len() as u64;
@@ -115,9 +112,6 @@ impl<F: Pod> PlyWriter<F> {
 
 impl PlyWriter {
     /// Writes the header, all vertices and all triangles.
-    ///
-    /// # Errors
-    /// If writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
         let ascii = self.details.ascii;
         self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
@@ -135,9 +129,6 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
 
 /// Writes the header of a PLY with the numbers of vertices and faces. `face_properties` are the lines of the properties
 /// of faces after their vertices. All vertices must follow, then all faces.
-///
-/// # Errors
-/// If writing fails.
 pub fn write_header(
     out: &mut Out<'_>,
     details: Details,
@@ -164,9 +155,6 @@ pub fn write_header(
 }
 
 /// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.
-///
-/// # Errors
-/// If writing fails.
 pub fn write_vertices(
     out: &mut (impl Write + ?Sized),
     surface: &Surface,
@@ -195,9 +183,6 @@ pub fn write_vertices(
 const FACE: usize = 13;
 
 /// Writes triangles as faces of a PLY.
-///
-/// # Errors
-/// If writing fails.
 pub fn write_faces(out: &mut Out<'_>, triangles: &[[u32; 3]], ascii: bool) -> io::Result<()> {
     if ascii {
         return write_text!(out, triangles, |[a, b, c]| "3 {a} {b} {c}\n");

@@ -40,10 +40,6 @@ pub struct MeshFolder {
 
 impl MeshFolder {
     /// Begins the folder at `sink`; returns it and the output for its fragment.
-    ///
-    /// # Errors
-    /// `Kind::Io` when that fails, and `Kind::Usage` if the name is that of anything but a mesh folder, or is standard
-    /// output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
             return Err(Error::usage(
@@ -63,9 +59,6 @@ impl MeshFolder {
     }
 
     /// Completes the folder after its fragment has been written.
-    ///
-    /// # Errors
-    /// `Kind::Io` when that fails.
     pub fn finish(self) -> Result<()> {
         let put = |name: &str, text: &str| {
             let path = self.folder.path().join(name);

@@ -58,9 +58,6 @@ impl From<Surface> for Mesh {
 
 /// Reads the mesh in `source`, within the memory of `limits`, and returns it with the name of its format. `None` if
 /// the extension is not that of a mesh.
-///
-/// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for a file that is broken, and errors of reading.
 pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str, Mesh)>> {
     let extension = source.extension();
     if !FORMATS.iter().any(|(known, ..)| *known == extension) {
@@ -70,9 +67,6 @@ pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str
 }
 
 /// Reads the mesh in `bytes`, the content of the file `source`, as [`read_mesh`] does.
-///
-/// # Errors
-/// As [`read_mesh`].
 pub fn parse_mesh(
     (source, extension): (&dyn fmt::Display, &str),
     bytes: &[u8],

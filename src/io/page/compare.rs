@@ -19,9 +19,6 @@ pub struct Comparison {
 
 impl Comparison {
     /// Writes the page.
-    ///
-    /// # Errors
-    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let types = self.pictures.each_ref().map(|bytes| media_type(bytes));
         let page = Page {

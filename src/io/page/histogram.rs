@@ -30,9 +30,6 @@ impl HistogramPage {
     }
 
     /// Writes the page.
-    ///
-    /// # Errors
-    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let title = match &self.histograms[..] {
             [only] => only["name"].as_str().unwrap_or_default().to_owned(),

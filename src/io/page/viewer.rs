@@ -91,9 +91,6 @@ const CHUNK: usize = 1 << 16;
 
 impl Viewer {
     /// Writes the page.
-    ///
-    /// # Errors
-    /// If writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
         let (mut packed, facts): (Vec<_>, Vec<_>) =
             self.surfaces.into_iter().map(|mesh| (mesh.packed.bytes, mesh.facts)).unzip();

@@ -41,9 +41,6 @@ impl ColorBar {
 
     /// Appends the bar to `picture`: RGBA pixels, by [`ColorBar::width`] narrower than the whole picture of `width` x
     /// `height` pixels.
-    ///
-    /// # Errors
-    /// If the bar is too large to be drawn.
     pub fn append(
         &self,
         picture: Vec<u8>,

@@ -35,9 +35,6 @@ impl Drawing {
     }
 
     /// The drawing as 8-bit RGB pixels.
-    ///
-    /// # Errors
-    /// If the drawing is too large.
     pub fn to_image(&self) -> Result<Image> {
         let (width, height) = (self.width, self.height);
         let rgb = pixels::rgb(self).ok_or_else(|| {
@@ -51,9 +48,6 @@ impl Drawing {
     }
 
     /// Writes the drawing as SVG.
-    ///
-    /// # Errors
-    /// If `sink` cannot be written.
     pub fn write_svg(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
         let svg = self.to_svg();
         let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
@@ -61,9 +55,6 @@ impl Drawing {
     }
 
     /// Writes the drawing as PNG.
-    ///
-    /// # Errors
-    /// As [`Drawing::to_image`], and if `sink` cannot be written.
     pub fn write_png(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
         let image = timings.time("plot", || self.to_image())?;
         let mut target = ImageTarget::new(sink, ImageFormat::Png, Encoding::default(), timings);

@@ -42,10 +42,8 @@ pub struct BatchReader {
 }
 
 impl VolumeFile {
-    /// Reads the samples of `slices` in batches of about `wanted` bytes, and at most `max` bytes.
-    ///
-    /// # Errors
-    /// When a slice takes more than `max` bytes, or the file cannot be opened.
+    /// Reads the samples of `slices` in batches of about `wanted` bytes, and at most `max` bytes. A slice of more than
+    /// `max` bytes is an error.
     pub fn batches(&self, slices: Range<usize>, wanted: u64, max: u64) -> Result<BatchReader> {
         let slice = self.bytes().unwrap_or(u64::MAX) / self.dims[2].max(1) as u64;
         let wanted = wanted.min(max);
@@ -81,9 +79,6 @@ impl VolumeFile {
 
 impl BatchReader {
     /// Reads the next batch; `None` after the last one.
-    ///
-    /// # Errors
-    /// When the data end early or are broken, and when reading fails.
     pub fn next_batch(&mut self) -> Result<Option<SampleBatch>> {
         if let Some(chunks) = &mut self.chunks {
             if let Some(samples) = chunks()? {

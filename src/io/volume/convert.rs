@@ -11,9 +11,6 @@ use crate::{
 };
 
 /// Reads stored numbers and fills `values`, the bytes of samples of type `to`, with their rescaled values.
-///
-/// # Errors
-/// When reading fails.
 #[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
 pub fn read(
     input: &mut impl Read,

@@ -37,9 +37,6 @@ use crate::{
 };
 
 /// The files of a folder, a pattern or a store, or a header and the files that it names; `None` if `source` is one file.
-///
-/// # Errors
-/// When the folder cannot be read.
 pub fn source_files(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     let Some(path) = source.path() else { return Ok(None) };
     if zarr::is_store(path) {
@@ -108,12 +105,6 @@ impl fmt::Debug for VolumeFile {
 
 impl VolumeFile {
     /// Reads the header of `source`, or takes the shape of a raw volume from `layout`, its name or its size.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when `source` cannot be read;
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the header is broken or unsupported, when the shape is
-    /// unknown, or when the file's length is not that of the shape; [`Kind::Usage`](crate::util::error::Kind::Usage) when
-    /// `layout` contradicts the header.
     pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
         let input = recognize(source, layout)?;
         let (format, source) = (input.format, input.source.clone());
@@ -286,9 +277,6 @@ impl VolumeFile {
     }
 
     /// The header of the result of a filter of the file; `describe` describes the result.
-    ///
-    /// # Errors
-    /// Those of `describe`.
     pub fn with_result(
         &self,
         describe: impl Fn(data::Description) -> Result<data::Description>,
@@ -361,9 +349,6 @@ impl VolumeFile {
     }
 
     /// Bytes of the file, or of all files of a volume of slices; `None` for a pipe.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when the file is missing.
     pub fn file_bytes(&self) -> Result<Option<u64>> {
         match self.description.file_bytes {
             Some(bytes) => Ok(Some(bytes)),
@@ -407,10 +392,6 @@ impl VolumeFile {
     }
 
     /// Checks the volume against `limits`, and reports its warnings once.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume takes more than allowed, or when it has losses
-    /// and `limits` are strict.
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
         let bytes = self.bytes().unwrap_or(u64::MAX);
@@ -429,18 +410,12 @@ impl VolumeFile {
     }
 
     /// Sets the limit of memory for readers.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when that is too little.
     pub fn allow(&self, limits: Limits) -> Result<()> {
         let allowed = self.slices().map_or(Ok(()), |slices| slices.allow(limits));
         allowed.map_err(|error| error.context(&self.source))
     }
 
     /// Checks that all samples together take no more memory than `limits` allow.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when they do.
     pub fn check_bytes(&self, limits: Limits) -> Result<()> {
         let bytes = self.bytes().unwrap_or(u64::MAX);
         match bytes <= limits.bytes() {

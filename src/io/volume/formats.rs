@@ -99,9 +99,6 @@ fn is_volume_piped() -> bool {
 }
 
 /// Recognizes the format of `source`.
-///
-/// # Errors
-/// When `source` cannot be read, is a folder without slices, or is in an unsupported format.
 pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedInput<'a>> {
     let input = |format: &'static Format| RecognizedInput {
         format,
@@ -142,9 +139,6 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
 }
 
 /// The files of the folder or pattern `path`. DICOM files may also lie in folders below it, unless it holds images.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn slice_files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     /// Number of files and folders below after which the search for a DICOM file ends.
     const MAX_OTHERS: usize = 1 << 14;

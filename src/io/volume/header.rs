@@ -44,9 +44,6 @@ pub enum StoredType {
 
 impl StoredType {
     /// Parses the name of a type, in upper or lower case.
-    ///
-    /// # Errors
-    /// A message that lists the types.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.to_ascii_lowercase().as_str() {
             "f16" | "float16" => Ok(Self::F16),
@@ -303,19 +300,14 @@ impl<'a> HeaderReader<'a> {
     }
 
     /// Reads the next `N` bytes.
-    ///
-    /// # Errors
-    /// When reading fails or the file ends.
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads the next line, without its end; `None` at the end of the file.
-    ///
-    /// # Errors
-    /// When reading fails, when a line contains a NUL, or when all lines together are longer than 1 MiB.
+    /// Reads the next line, without its end; `None` at the end of the file. A line may contain no NUL, and all lines
+    /// together may have 1 MiB.
     pub fn line(&mut self) -> Result<Option<String>, BoxError> {
         let mut line = Vec::new();
         let left = MAX_TEXT - self.text;
@@ -356,9 +348,6 @@ pub fn parse_bytes(
 }
 
 /// Converts the sizes in a header to numbers of samples.
-///
-/// # Errors
-/// When one is 0, negative or too large.
 pub fn checked_dims<T: TryInto<usize> + Copy + fmt::Display>(
     sizes: [T; 3],
 ) -> Result<[usize; 3], BoxError> {

@@ -41,10 +41,6 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 }
 
 /// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
-///
-/// # Errors
-/// `Kind::Io` when the file's length cannot be read; `Kind::BadInput` when the shape is unknown, or the length is not
-/// that of the shape.
 fn describe(source: &Source, layout: &Layout) -> Result<Description> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let stated_dtype = layout.dtype.or(named_dtype);

@@ -48,10 +48,6 @@ impl fmt::Debug for VolumeReader {
 
 impl VolumeFile {
     /// Reads the whole volume, within `limits`.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
     pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Grid> {
         let limits = limits.into();
         self.check(limits)?;
@@ -65,18 +61,12 @@ impl VolumeFile {
     }
 
     /// Opens the volume at its first slice.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
         self.reader_at(0)
     }
 
     /// Opens the volume at the z-slice `first`. Slices before it are read and dropped if their size in the file is
     /// unknown.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails.
     pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
         if let SampleLocation::Slices(slices) = &self.location {
             let first = self.volume * self.dims[2] + first;
@@ -114,10 +104,6 @@ impl VolumeFile {
 
 impl VolumeReader {
     /// Reads the samples of the next `slices` z-slices.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the data end early or are broken,
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when reading fails.
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
         self.read_after(None, slices)
     }
@@ -130,9 +116,6 @@ impl VolumeReader {
     }
 
     /// Reads the bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
-    ///
-    /// # Errors
-    /// As [`VolumeReader::read`].
     pub fn read_integers(&mut self, count: usize) -> Result<Vec<u64>> {
         let (source, Description { dims, endian, .. }) = (&self.file.source, &*self.file);
         let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)

@@ -14,17 +14,11 @@ impl TextFields {
     }
 
     /// The value of a field.
-    ///
-    /// # Errors
-    /// When the field is missing.
     pub fn require(&self, name: &str) -> Result<&str, BoxError> {
         self.get(&[name]).ok_or_else(|| format!("{name} is missing").into())
     }
 
     /// The whole number in a field; 0 if the field is missing.
-    ///
-    /// # Errors
-    /// When the value is not a whole number.
     pub fn count(&self, name: &str) -> Result<i64, BoxError> {
         let number = self.get(&[name]).map_or(Ok(0), str::parse);
         number.map_err(|_| format!("{name}: expected a whole number").into())

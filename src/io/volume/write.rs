@@ -32,9 +32,6 @@ impl VolumeFormat {
     }
 
     /// The format that the extension of `sink` names; `None` without an extension.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
     pub fn for_output(sink: &Sink) -> Result<Option<Self>> {
         let Sink::File(path) = sink else { return Ok(None) };
         let (extension, packing) = packed_extension(Some(path));
@@ -65,9 +62,6 @@ impl VolumeFormat {
 
 /// Refuses to write labels of type `dtype` to `sink` if the format, or a raw name such as `labels_uint8.raw`, would clamp
 /// them. Results of floats are not labels.
-///
-/// # Errors
-/// `Kind::Usage`, also for an unknown extension.
 pub fn check_labels(sink: &Sink, dtype: Dtype) -> Result<()> {
     let Some(VolumeFormat { format, .. }) = VolumeFormat::for_output(sink)? else { return Ok(()) };
     let named = match sink.path().filter(|_| format.is_raw).and_then(|path| raw::from_name(path).1)
@@ -108,12 +102,9 @@ pub struct VolumeTarget<'a> {
 }
 
 impl<'a> VolumeTarget<'a> {
-    /// Plans the output of a volume of `dtype` made from `file`, with its size. The format is that of `sink`'s extension;
-    /// without one, that of `file`, or NRRD if that is only read. `endian` is the byte order of raw samples.
-    ///
-    /// # Errors
-    /// As [`VolumeFormat::for_output`]; also when the name of a raw volume states another size, or a type that is not
-    /// written.
+    /// Plans the output of a volume of `dtype` made from `file`, with its size. The format is that of `sink`'s
+    /// extension; without one, that of `file`, or NRRD if that is only read. `endian` is the byte order of raw samples.
+    /// A raw name that states another size, or a type that is not written, is refused.
     pub fn new(sink: &'a Sink, file: &VolumeFile, dtype: Dtype, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::for_output(sink)? {
             Some(format) => format,
@@ -270,9 +261,6 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Refuses to write labels of type `dtype` if the file would clamp them.
-    ///
-    /// # Errors
-    /// `Kind::Usage`.
     pub fn check_labels(&self, dtype: Dtype) -> Result<()> {
         check_stored_labels(self.sink, self.dtype, dtype)
     }
@@ -306,9 +294,6 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Converts samples to the type and byte order of the file.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
     pub fn stored(&self, mut samples: Samples) -> Result<Samples> {
         if samples.dtype() != self.dtype {
             samples = samples.converted(self.dtype)?;
@@ -320,9 +305,6 @@ impl<'a> VolumeTarget<'a> {
     }
 
     /// Creates the file of a volume of `dims`. Its samples follow in any number of calls of [`VolumeWriter::write`].
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when it cannot be written.
     pub fn create(&self, dims: [usize; 3], no_clobber: bool) -> Result<VolumeWriter<'_>> {
         let output = self.sink.create(no_clobber)?;
         let output = match self.format.gzip {
@@ -363,9 +345,6 @@ enum EncodedOutput {
 
 impl VolumeWriter<'_> {
     /// Writes the next samples.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when they cannot be written.
     pub fn write(&mut self, samples: Samples) -> Result<()> {
         let samples = self.target.stored(samples)?;
         if let Some(dims) = self.pending_header.take() {
@@ -384,9 +363,6 @@ impl VolumeWriter<'_> {
     }
 
     /// Completes the file but for its name, which it gets when it is committed.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::util::error::Kind::Io) when that fails; then no file appears.
     pub fn finish(self) -> Result<Output> {
         match self.output {
             EncodedOutput::Plain(output) => Ok(output),

@@ -39,9 +39,6 @@ use crate::{
 impl Blur {
     /// Prepares the blur of samples without alpha that stay on `context`. `None` if they do not fit on the device as a
     /// whole, if results differ from those of the CPU, in linear light, and for [the identity](Blur::is_identity).
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn resident<'c>(
         &self,
         context: &'c Context,
@@ -110,9 +107,6 @@ fn signed(samples: Samples) -> Result<Samples> {
 /// Converts `grid` to the space in which a weighted mean of samples is that of the light: colours are premultiplied by
 /// alpha, and with `linear`, 8 and 16 bits are linear light. Calls `work`, and converts its result back, which may have
 /// another size.
-///
-/// # Errors
-/// Those of `work`.
 pub fn in_working_space(
     grid: &Grid,
     linear: bool,

@@ -37,9 +37,6 @@ pub trait Composite {
     const NAME: &'static str;
 
     /// Computes the result.
-    ///
-    /// # Errors
-    /// When the input breaks the rules of the kernel, and those of `run`.
     fn compute(&self, grid: &Grid, run: RunPasses<'_>) -> Result<Samples>;
 
     /// How a device can combine the results, and the passes (over f32) that it combines; `None` if only the CPU can.

@@ -168,9 +168,6 @@ impl WorkingSpace {
     }
 
     /// The conversion on a device; `None` if samples need no conversion, or if only the CPU can convert them.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn on_device(&self, context: &Context, grid: &Grid) -> Result<Option<DeviceSpace>> {
         if (grid.samples.dtype(), self.format) != (Dtype::U8, Format::U24) {
             return Ok(None);

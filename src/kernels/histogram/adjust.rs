@@ -24,11 +24,8 @@ pub enum LookupTable {
     Shifts(Vec<i32>),
 }
 
-/// The histogram that [`LookupTable::equalize`] and [`LookupTable::levels`] need: that of the luminance, rounded to sample
-/// values, or of grey values.
-///
-/// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if the samples are neither u8 nor u16.
+/// The histogram that [`LookupTable::equalize`] and [`LookupTable::levels`] need: that of the luminance, rounded to
+/// sample values, or of grey values. Samples must be u8 or u16.
 pub fn luminance_histogram(dtype: Dtype, channels: usize) -> Result<Histogram> {
     let max = max_sample(dtype)?;
     let bins = Bins::new(max as usize + 1, -0.5, f64::from(max) + 0.5, dtype)?;

@@ -32,11 +32,8 @@ const MIN_WIDTH: f64 = 1e-30;
 
 impl Bins {
     /// `count` bins over `low..high` for samples of type `dtype`. For 32-bit floats both ends are rounded to that type
-    /// first. A range without width is widened by 1/2 on both sides, or by more where 1/2 is rounded away.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if the count is not in 1..=65536, or if the range is not
-    /// finite, reversed, narrower than 1e-30, or exceeds the range of a 32-bit integer type.
+    /// first. A range without width is widened by 1/2 on both sides, or by more where 1/2 is rounded away. The count is
+    /// 1 to 65,536. The range is finite, ascending, at least 1e-30 wide, and within that of a 32-bit integer type.
     pub fn new(count: usize, low: f64, high: f64, dtype: Dtype) -> Result<Self> {
         if !(1..=MAX_BINS).contains(&count) {
             return Err(Error::usage(format_args!("{count} bins: expected 1 to {MAX_BINS}")));

@@ -25,9 +25,6 @@ pub enum Component {
 
 impl Component {
     /// Checks that `pixels` have this component.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if they do not.
     pub(super) fn check(self, pixels: &Pixels) -> Result<()> {
         let (needed, name) = match self {
             Self::Channel(channel) => (channel + 1, format!("channel {}", channel + 1)),

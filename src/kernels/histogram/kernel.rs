@@ -48,9 +48,6 @@ impl Histogram {
 
     /// Counts 8-bit pixels of `channels` channels without alpha by `u8_pass`; `None` if a component takes another
     /// route.
-    ///
-    /// # Errors
-    /// Those of `u8_pass`, and [`Kind::Usage`](crate::util::error::Kind::Usage) if the pixels lack a component.
     pub fn count_u8(
         &self,
         channels: usize,

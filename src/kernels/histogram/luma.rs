@@ -92,9 +92,6 @@ impl Luma {
 
     /// The luminance of each pixel, as a sample of the same type: by [`Luma::rounded`] for integers, by
     /// [`Luma::float`] for floats. For pixels of one or two channels it is the first channel.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn grey(self, samples: &Samples, channels: usize) -> Result<Cow<'_, Samples>> {
         if channels == 1 {
             return Ok(Cow::Borrowed(samples));

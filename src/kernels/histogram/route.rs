@@ -45,9 +45,6 @@ impl Route {
     }
 
     /// The routes of all `components`.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) if the pixels lack a component.
     pub fn choose_all(components: &[Component], pixels: &Pixels, bins: &Bins) -> Result<Vec<Self>> {
         let mut shared = None;
         let route = |&component: &Component| {

@@ -234,9 +234,6 @@ impl Components {
     }
 
     /// Adds the next slices: foreground is where `keys` is not 0.
-    ///
-    /// # Errors
-    /// If there is not enough memory, there are too many components, or a temporary file cannot be written.
     pub fn add(&mut self, keys: &Samples, weigh: Weigh<'_>) -> Result<()> {
         self.plan.bands(keys.len()).try_for_each(|samples| self.add_band(keys, samples, weigh))
     }
@@ -332,9 +329,6 @@ impl Components {
     }
 
     /// The numbers of all components.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or a temporary file cannot be read or written.
     pub fn finish(mut self) -> Result<Labels> {
         let Band { slabs, roots, weights, open } = self.last.take().unwrap_or_default();
         self.store(&roots, &weights, open, &[])?;
@@ -373,9 +367,6 @@ impl Labels {
     }
 
     /// The number of the component of each sample, 0 for background. `keys` are the slices from `first` on.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or a temporary file cannot be read.
     pub fn fill(&self, keys: &Samples, first: usize) -> Result<Samples> {
         Ok(match self.dtype() {
             Dtype::U16 => self.written(keys, first, |number| number as u16)?.into(),
@@ -384,9 +375,6 @@ impl Labels {
     }
 
     /// 255 at the samples of components, 0 for background. `keys` are the slices from `first` on.
-    ///
-    /// # Errors
-    /// As [`Labels::fill`].
     pub fn mask(&self, keys: &Samples, first: usize) -> Result<Samples> {
         let mask = self.written(keys, first, |number| if number > 0 { 255u8 } else { 0 });
         mask.map(Samples::from)

@@ -22,9 +22,6 @@ impl From<Vec<u32>> for Forest {
 
 impl Forest {
     /// `count` trees of one number each.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn of_single_numbers(count: usize) -> Result<Self> {
         let mut parents = memory::room(count)?;
         parents.extend(0..count as u32);
@@ -44,18 +41,12 @@ impl Forest {
     }
 
     /// Makes room for `more` provisional numbers.
-    ///
-    /// # Errors
-    /// If there would be 2^32 of them, or there is not enough memory.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         check_count(self.0.len() + more)?;
         memory::reserve(&mut self.0, more)
     }
 
     /// Appends the trees of `other`. Returns the number that was added to theirs.
-    ///
-    /// # Errors
-    /// As [`Forest::reserve`].
     pub fn append(&mut self, other: &Self) -> Result<u32> {
         self.reserve(other.len())?;
         let base = self.0.len() as u32;
@@ -98,9 +89,6 @@ impl Forest {
 }
 
 /// Refuses `count` provisional numbers that exceed 32 bits.
-///
-/// # Errors
-/// If there are 2^32 - 1 of them or more.
 pub fn check_count(count: usize) -> Result<()> {
     if count < u32::MAX as usize {
         return Ok(());

@@ -55,9 +55,6 @@ struct Labelling<'a> {
 }
 
 /// The labels of `keys`. `None` for samples of 64 bits, and for grids that do not fit on the device.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn label(
     context: &Context,
     keys: &Samples,

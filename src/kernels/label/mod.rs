@@ -73,10 +73,7 @@ enum Found {
 /// Gets the labels of an input before they are written.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// Gets a prepared filter, and the description of its input with a function that reads the input. The observer may
-    /// take `workspace` of memory.
-    ///
-    /// # Errors
-    /// Any error, which ends the job.
+    /// take `workspace` of memory. Any error ends the job.
     fn observe(
         &self,
         labels: &Label,
@@ -86,9 +83,6 @@ pub trait Observer: fmt::Debug + Send + Sync {
     ) -> Result<()>;
 
     /// Is called once the labels have been written.
-    ///
-    /// # Errors
-    /// Any error.
     fn finish(&self) -> Result<()>;
 
     /// Bytes of memory for each sample of a block, in addition to those of the filter.
@@ -99,9 +93,6 @@ impl Label {
     /// Components of neighbours, of which a sample has `connectivity`: 4 or 8 along two `axes`, 6, 18 or 26 along three;
     /// the most by default. Their samples are equal if `is_equal` is set. Components of fewer than `min_size` samples become
     /// background.
-    ///
-    /// # Errors
-    /// For another `connectivity`.
     pub fn new(
         connectivity: Option<usize>,
         axes: usize,

@@ -113,9 +113,6 @@ impl Regions {
 
     /// Adds the labels with the indices `range`, of a block whose slices have the size `[width, height]`. They begin at
     /// `first` along `axis`, which is y or z. `intensities` are samples at the same positions.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or a temporary file cannot be read or written.
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one of the types is f64")]
     pub fn add(
         &mut self,
@@ -188,9 +185,6 @@ impl Regions {
     }
 
     /// Calls `each` with the label of each region and the region, in order.
-    ///
-    /// # Errors
-    /// Those of `each`, and if a temporary file cannot be read or written.
     pub fn for_each(
         mut self,
         mut each: impl FnMut(usize, &Region) -> io::Result<()>,

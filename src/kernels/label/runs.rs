@@ -112,9 +112,6 @@ pub fn max_count(keys: &Samples, samples: Range<usize>, width: usize, is_equal: 
 
 impl Runs {
     /// The runs of `samples` of `keys`, rows of `width`: of samples that are not zero, and if `is_equal` is set, equal.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn of(
         keys: &Samples,
         samples: Range<usize>,
@@ -209,9 +206,6 @@ impl Runs {
     }
 
     /// The last `count` rows, to be compared with rows that follow.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn last_rows(&self, count: usize) -> Result<Self> {
         let first = self.rows() - count;
         let (run, word) = (self.rows[first], first * self.words);
@@ -342,9 +336,6 @@ impl Runs {
     }
 
     /// Adds provisional numbers for the runs of `slice`, the next rows, to `forest`. They depend on this slice only.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or there are too many numbers.
     pub fn number(&mut self, slice: Range<usize>, reach: Reach, forest: &mut Forest) -> Result<()> {
         const NONE: u32 = u32::MAX;
         let mut numbers = std::mem::take(&mut self.numbers);

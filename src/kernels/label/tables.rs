@@ -55,9 +55,6 @@ impl Tables {
 
     /// Adds a band with these `roots` of its `open` classes at the start and of its provisional numbers. At its end,
     /// the roots `next` are open, in ascending order. The roots `light` end here and become background.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or a temporary file cannot be written.
     pub fn add(
         &mut self,
         roots: &[u32],
@@ -82,9 +79,6 @@ impl Tables {
 
     /// The final number of each provisional number, and how many there are: trees are numbered from 1 in the order of
     /// their roots, and 0 is background.
-    ///
-    /// # Errors
-    /// If there is not enough memory, or a temporary file cannot be read or written.
     pub fn finish(mut self) -> Result<(Spill<u32>, u32)> {
         let (mut number_end, mut link_end) = (self.roots.len(), self.links.len());
         // The root of each class that is open at the end, among these classes.

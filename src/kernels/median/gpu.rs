@@ -43,9 +43,6 @@ pub fn variants() -> Vec<Shader> {
 }
 
 /// The percentiles of a grid. `None` for samples of 64 bits and for windows that are too large for the device.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn select(
     context: &Context,
     samples: &Samples,
@@ -57,9 +54,6 @@ pub fn select(
 }
 
 /// As [`select`], of whole grids of the type `input` on the device.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn on_gpu<'c>(context: &'c Context, input: GridType, window: &Window) -> GpuStepResult<'c> {
     let Some(step) = Percentile::new(context, input.dtype, window) else { return Ok(None) };
     let fits = fits(context, input.bytes(), step.group()?);

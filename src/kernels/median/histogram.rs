@@ -58,9 +58,6 @@ fn find(counts: &Counts, rank: u16) -> (usize, u16) {
 }
 
 /// The percentiles of a grid, for a window of at most [`MAX_WINDOW`] samples.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn run(source: &[u8], shape: Shape, window: &Window) -> Result<Vec<u8>> {
     let ([_, ny, nz], [rx, ry, _]) = (shape.dims, window.radius);
     let strip = STRIP.max(4 * rx * shape.channels) / shape.channels;

@@ -45,9 +45,6 @@ pub fn has(window: &Window) -> bool {
 }
 
 /// The medians of a grid.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let width = shape.dims[0] * shape.channels;
     let dims = [shape.dims[0], ((1 << 16) / width).max(1), 1];

@@ -34,9 +34,6 @@ pub fn working_bytes(shape: Shape, window: &Window, size: usize) -> usize {
 }
 
 /// The percentiles of a grid.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let dims = part_dims(shape, window);
     in_parts((source, shape, window), dims, |part, target| compute(part, target))

@@ -12,9 +12,6 @@ use crate::{
 const LANES: usize = 64;
 
 /// The percentiles of a grid. The length of the window must be a value of the type.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let width = shape.dims[0] * shape.channels;
     in_parts(

@@ -113,9 +113,6 @@ impl<'a, T: Value> Part<'a, T> {
 }
 
 /// Calls `compute` with parts of at most `dims` positions, and the target, of which it computes these.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn in_parts<T: Value>(
     (source, shape, window): (&[T], Shape, &Window),
     dims: [usize; 3],

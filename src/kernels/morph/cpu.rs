@@ -19,9 +19,6 @@ const GROUP: usize = 32;
 const SCRATCH: usize = 1 << 15;
 
 /// Applies an erosion (`false`) or a dilation (`true`) by `element` for each entry of `are_max`, one after the other.
-///
-/// # Errors
-/// When memory is exhausted.
 pub fn extrema(
     samples: &Samples,
     shape: Shape,

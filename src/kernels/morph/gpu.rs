@@ -89,9 +89,6 @@ fn passes(element: &Element) -> Vec<Pass> {
 
 /// Applies an erosion (`false`) or a dilation (`true`) by `element` for each entry of `are_max`, one after the other.
 /// `None` for samples of 64 bits, and if the element is too large for the device.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn extrema(
     context: &Context,
     samples: &Samples,
@@ -109,9 +106,6 @@ pub fn extrema(
 }
 
 /// Like [`extrema`], for whole grids of type `input` in buffers of the device.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn on_gpu<'c>(
     context: &'c Context,
     input: GridType,

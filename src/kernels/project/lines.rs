@@ -110,9 +110,6 @@ order!(integers u8 i8 u16 i16 u32 i32, floats f32 f64);
 
 impl Lines {
     /// No samples of `count` lines.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn empty(method: Method, dtype: Dtype, count: usize) -> Result<Self> {
         let values = match (method, dtype.is_float()) {
             (Method::Max | Method::Min, _) => LineValues::Extremes(Samples::zeros(dtype, count)?),
@@ -125,9 +122,6 @@ impl Lines {
     }
 
     /// The samples of the result.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn finish(self, method: Method) -> Result<Samples> {
         let count = self.count as f64;
         Ok(match self.values {

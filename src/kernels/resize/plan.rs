@@ -71,9 +71,6 @@ impl Pass {
     }
 
     /// The weights of results `part`, counted from the first one.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn weights(&self, part: Range<usize>, is_padded: bool) -> Result<Weights> {
         let output = self.output.start + part.start..self.output.start + part.end;
         Weights::new(self.filter, output, &self.input, is_padded)

@@ -181,9 +181,6 @@ impl Weights {
     /// The weights of the results `output`. Windows count from the first of the samples `loaded`, which are in memory.
     /// If `is_padded`, weights of 0 fill windows to a multiple of 4 samples where these are loaded. Vectors of 4 then
     /// have no remainder: images take 0.6 to 0.9 times as long along x.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn new(
         axis: AxisFilter,
         output: Range<usize>,
@@ -230,9 +227,6 @@ impl Weights {
     ///
     /// Each is a difference of rounded cumulative sums, so that the sum of any run of weights has an error of at most
     /// one unit.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
     pub fn integers(&self, fraction: u32) -> Result<Vec<i32>> {
         let scale = f64::from(1 << fraction);
         let mut integers = memory::zeros(self.weights.len())?;

@@ -26,9 +26,6 @@ use crate::{
 };
 
 /// The sums of integers on the CPU, widened while they are read.
-///
-/// # Errors
-/// If there is no memory.
 pub fn widened_sums<S: Copy + Into<T> + Sync, T: Scannable>(
     input: &[S],
     inclusive: bool,
@@ -40,9 +37,6 @@ pub fn widened_sums<S: Copy + Into<T> + Sync, T: Scannable>(
 
 impl<T: Scannable> TableScan<T> {
     /// The sums of `table`, on the CPU in the same memory.
-    ///
-    /// # Errors
-    /// Those of the device.
     pub fn run_owned(&self, device: &Device, mut table: Table<T>) -> Result<Table<T>> {
         if device.context()?.is_some() {
             return device.run(self, &table);
@@ -55,9 +49,6 @@ impl<T: Scannable> TableScan<T> {
 impl<T: Scannable> Scan<T> {
     /// Scans serially on the CPU and detects overflow. The inner error is the index of the number at which an integer
     /// overflows.
-    ///
-    /// # Errors
-    /// If there is no memory for the result.
     pub fn checked(&self, input: &[T]) -> Result<Result<Scanned<T>, usize>> {
         if matches!(self.op, Op::Min | Op::Max) {
             return self.cpu(input).map(Ok);

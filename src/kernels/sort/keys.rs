@@ -25,15 +25,9 @@ pub trait Key: bytemuck::Pod + Debug + Default + From<u32> + Ord + Send + Sync {
     fn highest_bit(self) -> Option<u32>;
 
     /// The lowest 32-bit words of all keys, then the next words of wider keys.
-    ///
-    /// # Errors
-    /// If there is no memory.
     fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>>;
 
     /// The keys whose [`words`](Self::words) these are.
-    ///
-    /// # Errors
-    /// If there is no memory.
     fn from_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>>;
 }
 

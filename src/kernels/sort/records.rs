@@ -12,9 +12,6 @@ pub struct Records<T> {
 }
 
 /// Checks that there is a value for each key.
-///
-/// # Errors
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if there is not.
 pub fn same_length(keys: usize, values: usize) -> Result<()> {
     match keys == values {
         true => Ok(()),

@@ -58,9 +58,6 @@ impl Jobs {
     }
 
     /// The job that meshes the volume `source`.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn job_for(&self, source: Source) -> Result<MeshJob> {
         let Some(outputs) = &self.outputs else { return self.flags.job(source, None) };
         let extension = self.flags.extension()?;
@@ -83,9 +80,6 @@ impl Args {
     }
 
     /// Validates the flags, makes the jobs, and adds their files to `roles`; the inputs only if this is the first run.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(
         mut self,
         roles: (&mut FileRoles, bool),
@@ -99,9 +93,6 @@ impl Args {
     }
 
     /// These flags once for each `-o`.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) where standard input would be read again.
     pub(super) fn for_each_output(self) -> Result<Vec<Self>> {
         let outputs = self.output.split();
         self.list.check_outputs(outputs.len(), &self.files)?;

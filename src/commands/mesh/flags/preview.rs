@@ -53,9 +53,6 @@ impl PreviewArgs {
 
     /// The requested picture, if any. If there are `several` isovalues, each needs its own picture, unless their
     /// surfaces are `together` in one file.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for an unknown format, or one name for several pictures.
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::for_output(sink)?;

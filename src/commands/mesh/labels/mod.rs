@@ -107,11 +107,8 @@ impl LabelJob<'_> {
         Ok(())
     }
 
-    /// Reports labels that no sample has.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) if no sample has a label of the list; with `--strict`, if
-    /// one of the labels is missing, or if all samples are 0.
+    /// Reports labels that no sample has. It is an error if none of the listed labels is found; with `--strict`, also
+    /// if one is missing or all samples are 0.
     fn check_found(&self, found: &BTreeSet<u64>) -> Result<()> {
         let (volume, strict) = (&self.job.volume, self.session.strict);
         match (found.is_empty(), self.list) {

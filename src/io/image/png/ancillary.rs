@@ -42,10 +42,8 @@ struct TextChunk {
 }
 
 /// Adds the metadata of a file to `metadata`. Returns the orientation if it is stated in a text or after the pixels,
-/// where the png crate does not read it.
-///
-/// # Errors
-/// If a chunk on which pixels depend is damaged. The png crate skips such chunks.
+/// where the png crate does not read it. Damage of a chunk on which pixels depend is an error; the png crate skips such
+/// chunks.
 pub fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,

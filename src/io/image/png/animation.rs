@@ -76,10 +76,8 @@ fn word(data: &[u8], at: usize) -> u32 {
     data.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// Reads the headers of all frames and the number of plays; `None` for still images.
-///
-/// # Errors
-/// If a chunk of the animation is damaged or missing. The png crate skips damaged chunks, except for pixels.
+/// Reads the headers of all frames and the number of plays; `None` for still images. A damaged or missing chunk of the
+/// animation is an error; the png crate skips damaged chunks, except for pixels.
 fn read_control(bytes: &[u8]) -> Result<Option<AnimationControl>, BoxError> {
     let mut found = AnimationControl { plays: 0, frames: Vec::new(), has_still: false };
     let mut count = None;

@@ -14,10 +14,8 @@ use crate::{
 };
 
 /// Opens a file, which `input` and `second_input` read independently. Returns its header and a reader of its pixels,
-/// which have samples of 8 bits, or of 16 bits in big-endian order.
-///
-/// # Errors
-/// If the file is broken, or its profile and EXIF take more than [`MAX_METADATA_BYTES`] bytes.
+/// which have samples of 8 bits, or of 16 bits in big-endian order. Profile and EXIF may take at most
+/// [`MAX_METADATA_BYTES`] bytes.
 pub fn open<R: BufRead + Seek>(
     input: R,
     second_input: impl Read + Seek,

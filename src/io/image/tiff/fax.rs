@@ -19,9 +19,6 @@ pub fn scratch(width: usize, packed: &[u8]) -> u64 {
 }
 
 /// Decodes `rows` rows of `width` pixels, 8 in a byte, black as 1. Also returns whether a part is damaged, which is white.
-///
-/// # Errors
-/// When there is not enough memory.
 pub fn decode(fax: Fax, packed: &[u8], width: usize, rows: &mut [u8]) -> Result<bool> {
     let mut bits = Bits { bytes: packed, at: 0 };
     let max = max_changes(width, packed);

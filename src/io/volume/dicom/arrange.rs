@@ -53,9 +53,6 @@ fn grouped<T>(items: Vec<T>, are_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> 
 }
 
 /// Sorts the slices of one series, which may be several volumes.
-///
-/// # Errors
-/// When a segmentation is too large.
 pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, BoxError> {
     let mut losses = Vec::new();
     let mut groups = grouped(images, |a, b| a.format.comparable() == b.format.comparable());

@@ -416,9 +416,6 @@ fn item_level(tag: Tag, level: Level) -> Option<ItemLevel> {
 }
 
 /// Reads the attributes of `path` up to its pixels.
-///
-/// # Errors
-/// When the file cannot be read or is broken.
 pub fn read(path: &Path) -> Result<Dataset, BoxError> {
     let file = BufReader::new(File::open(path)?);
     let mut parser = Parser::new(Input::File(file), Syntax::PLAIN, 0);

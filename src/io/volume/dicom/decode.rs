@@ -14,9 +14,6 @@ use crate::{
 };
 
 /// Decodes `packed` into `stored`, in the machine's byte order, and updates `format` to describe the result.
-///
-/// # Errors
-/// When the frame is damaged, or is not a picture of `format`.
 pub fn decode(
     packed: &[u8],
     compression: Compression,

@@ -24,9 +24,6 @@ pub enum Frames {
 }
 
 /// Finds the `count` frames of a file of `len` bytes.
-///
-/// # Errors
-/// When one is missing.
 pub fn frames(
     path: &Path,
     data: &Dataset,

@@ -9,9 +9,6 @@ use crate::io::{image::catch_panic, volume::header::BoxError};
 
 /// Decodes `compressed` into samples of `format`, in the machine's byte order. Returns whether a transform of JPEG 2000
 /// from other colours to RGB was undone.
-///
-/// # Errors
-/// When the picture is damaged, or its size, depth or number of components differs from `format`.
 pub fn decode(
     compressed: &[u8],
     format: &PixelFormat,

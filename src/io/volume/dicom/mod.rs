@@ -124,9 +124,6 @@ impl Slices for SeriesSlices {
 }
 
 /// Makes a volume of the chosen series, by default of the series with the most slices.
-///
-/// # Errors
-/// When a file is damaged, when none has pixels, or when the chosen series does not exist.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { ref source, layout, mut warnings, .. } = input;
     let (images, refused, without_pixels) = open_images(&input.files);

@@ -24,9 +24,6 @@ pub struct Mosaic {
 
 impl Mosaic {
     /// Finds the mosaic that the frames of a file are, if they are one.
-    ///
-    /// # Errors
-    /// When the number of tiles is unknown, or the size of frames is not that of a grid.
     pub fn find(data: &Dataset, format: &PixelFormat) -> Result<Option<Self>, BoxError> {
         let top = &data.top;
         let tiles = top.number(GRID_TILES).filter(|_| top.number(FRAMES).unwrap_or(1.0) == 1.0);

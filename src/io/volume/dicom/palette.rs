@@ -27,9 +27,6 @@ pub fn bits(top: &Attributes) -> Result<u32, BoxError> {
 }
 
 /// The grey values of the entries, and the sample of the first one.
-///
-/// # Errors
-/// When a table is missing or invalid.
 pub fn grey(top: &Attributes, endian: Endian) -> Result<(Vec<u16>, i64), BoxError> {
     let (entries, first) = descriptor(top)?;
     let is_wide = bits(top)? == 16;

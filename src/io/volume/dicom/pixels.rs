@@ -53,9 +53,6 @@ impl MosaicCache {
 
 /// Reads a slice of image number `index` as values of type `to`, in the machine's byte order. Returns whether none was
 /// clipped to the range of `to`, as happens if the range that the file states is wrong.
-///
-/// # Errors
-/// When the frame cannot be read or is damaged.
 pub fn read(
     (image, index): (&Image, usize),
     slice: usize,

@@ -57,10 +57,8 @@ impl Files {
     }
 }
 
-/// Chooses the series `wanted`, by default the largest, and sorts its slices. Adds to `warnings`.
-///
-/// # Errors
-/// When `wanted` is the identifier of no series or of several, or when a file of the series cannot be read.
+/// Chooses the series `wanted`, by default the largest, and sorts its slices. Adds to `warnings`. `wanted` must be the
+/// identifier of exactly one series.
 pub fn choose(
     source: &Source,
     images: Vec<Image>,

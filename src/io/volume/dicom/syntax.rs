@@ -41,9 +41,6 @@ impl Syntax {
     };
 
     /// The transfer syntax with the identifier `uid` (PS3.6, annex A).
-    ///
-    /// # Errors
-    /// When it is unknown.
     pub fn from_uid(uid: &str) -> Result<Self, BoxError> {
         let compressed = |compression| Ok(Self { compression, ..Self::PLAIN });
         let refused = match uid.trim_end().strip_prefix("1.2.840.10008.1.2").unwrap_or("?") {

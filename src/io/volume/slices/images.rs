@@ -57,9 +57,6 @@ fn summary(probe: &Probe) -> String {
 }
 
 /// Opens the stack of `files`, one slice each.
-///
-/// # Errors
-/// When one is broken, or differs from the others in format, size or type.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     /// Maximum size in bytes of a file that is searched for several pages.
     const MAX_PAGE_SEARCH: u64 = 16 << 20;

@@ -15,9 +15,6 @@ pub type ReadChunks = Box<dyn FnMut() -> Result<Option<Samples>> + Send>;
 pub trait Slices: Send + Sync {
     /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values
     /// of the type `Description::dtype` in the machine's byte order.
-    ///
-    /// # Errors
-    /// When the slice cannot be read, or has another size or type than the others.
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()>;
 
     /// Bytes of memory that reading a slice takes in addition to its samples.
@@ -29,9 +26,6 @@ pub trait Slices: Send + Sync {
     }
 
     /// Reads the slices from number `first` on, each of `bytes` bytes, on all threads.
-    ///
-    /// # Errors
-    /// As [`Slices::read`].
     fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
         let group_len = concurrency(self);
         for (group, samples) in samples.chunks_mut(bytes * group_len).enumerate() {
@@ -44,9 +38,6 @@ pub trait Slices: Send + Sync {
 
     /// Sets the limit of memory for reading. If `limits` are strict, the loss of values is an error from now on, not a
     /// warning.
-    ///
-    /// # Errors
-    /// When the limit is too low.
     fn allow(&self, _limits: Limits) -> Result<()> {
         Ok(())
     }

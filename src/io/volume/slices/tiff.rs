@@ -42,9 +42,6 @@ pub const FORMAT: Format = Format {
 struct TiffPages(Planes);
 
 /// Opens the pages of a file as slices.
-///
-/// # Errors
-/// When it is broken, or its pages are not of one size and type.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let source = &input.source;
     let planes = Planes::open(&input.files[0], 1).map_err(|error| {
@@ -69,9 +66,6 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 }
 
 /// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.
-///
-/// # Errors
-/// When it is broken.
 pub fn slice(path: &Path) -> Result<Image> {
     let read = || -> Result<Image, BoxError> {
         let planes = Planes::open(path, 1)?;

@@ -10,10 +10,7 @@ use crate::util::{error::Result, parallel::Parallel};
 const CONCURRENCY: usize = 32;
 
 /// Calls `get` for each number, on `CONCURRENCY` threads, since requests to a remote store mostly wait. Results are in
-/// order. After a failure no more requests start.
-///
-/// # Errors
-/// When a request fails: the error of the first one in order.
+/// order. After a failure no more requests start. The error is that of the first failed request in order.
 pub fn fetch_all<T: Send>(
     numbers: Range<usize>,
     get: impl Fn(usize) -> Result<T> + Sync,

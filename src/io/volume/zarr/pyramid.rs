@@ -83,10 +83,7 @@ pub fn is_zarr_path(sink: &Sink) -> bool {
     sink.extension() == EXTENSION
 }
 
-/// Refuses to replace a file or folder that is not a Zarr store.
-///
-/// # Errors
-/// [`Kind::Usage`](crate::util::error::Kind::Usage) when it exists and is neither a store nor an empty folder.
+/// Refuses to replace a file or folder that is not a Zarr store. An empty folder may be replaced, too.
 pub fn check_store_path(path: &Path) -> Result<()> {
     // A symbolic link may lead to a store that is still to be made.
     let path = &link_target(path);
@@ -103,9 +100,6 @@ pub fn check_store_path(path: &Path) -> Result<()> {
 impl Pyramid {
     /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes.
     /// `path` is the input's.
-    ///
-    /// # Errors
-    /// When the input is a store whose metadata cannot be read, or when the options contradict each other.
     pub fn new(
         file: &VolumeFile,
         dtype: Dtype,
@@ -206,9 +200,6 @@ impl Pyramid {
     }
 
     /// Writes the metadata of the store into `folder`, which exists.
-    ///
-    /// # Errors
-    /// `Kind::Io` when that fails.
     pub fn create(&self, folder: &Path) -> Result<()> {
         let put = |name: PathBuf, value: &Value| -> Result<()> {
             let path = folder.join(name);

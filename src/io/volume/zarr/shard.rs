@@ -18,9 +18,6 @@ struct Index(Vec<Option<(u64, u64)>>);
 
 impl Index {
     /// Reads the index of the shard `name` of `count` chunks; empty if the file is missing.
-    ///
-    /// # Errors
-    /// When the index is compressed, damaged or truncated.
     fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
         // Only checksums are allowed as codecs of the index: its length in the file must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
@@ -55,9 +52,6 @@ pub struct ShardIndices(Mutex<HashMap<String, Arc<Index>>>);
 impl ShardIndices {
     /// Offset and length of the chunk at position `inner` of the shard `name`; `None` if it is missing. The indices take at
     /// most `max` bytes.
-    ///
-    /// # Errors
-    /// When the index is damaged or truncated.
     pub fn find(
         &self,
         (store, name): (&Store, &str),

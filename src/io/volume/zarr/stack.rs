@@ -38,10 +38,6 @@ pub const FORMAT: Format = Format {
 };
 
 /// Opens the volume in a store.
-///
-/// # Errors
-/// When the store cannot be read, contains no image, or uses an unsupported codec or type; when `layout` chooses a channel
-/// or time that does not exist.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { ref source, layout, .. } = input;
     let path = &*input.files[0];
@@ -163,9 +159,6 @@ fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
 }
 
 /// A hash of the metadata of a store at a web address, which has no modification time; `None` for local inputs.
-///
-/// # Errors
-/// When the metadata cannot be read.
 pub fn address_state(source: &Source) -> Result<Option<u64>> {
     let Some(path) = source.path().filter(|path| store::is_address(path)) else { return Ok(None) };
     let image = Image::open(path, 0).map_err(|error| {

@@ -129,17 +129,11 @@ impl<'a> PyramidWriter<'a> {
     }
 
     /// Takes the next slices.
-    ///
-    /// # Errors
-    /// `Kind::Io` when a chunk cannot be written.
     pub fn push(&mut self, slices: &Samples) -> Result<()> {
         self.push_to(0, slices, false)
     }
 
     /// Writes all pending slices: the volume ends, or another process continues from here.
-    ///
-    /// # Errors
-    /// `Kind::Io` when a chunk cannot be written.
     pub fn finish(mut self) -> Result<()> {
         let none = Samples::zeros(self.pyramid.dtype, 0)?;
         self.push_to(0, &none, true)

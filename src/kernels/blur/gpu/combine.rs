@@ -84,9 +84,6 @@ fn smallest_square(root: f64) -> f64 {
 
 /// Runs the passes of each plan over the samples as f32, and combines their results. `None` if the device would return
 /// other bits than the CPU, or if only blocks shorter than their halo fit on it.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn combine(
     context: &Context,
     combination: Combination,

@@ -23,9 +23,6 @@ use crate::{
 
 /// Whether the device gives the same results as the CPU. It does not for f64, for long box filters of f32, which the
 /// CPU sums in f64, and on some devices for all f32.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
     let are_floats = plan.iter().any(Pass::is_float);
     let is_for_cpu =
@@ -35,9 +32,6 @@ pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
 }
 
 /// Runs all passes of `plan` on a device that [agrees with the CPU](agrees_with_cpu).
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn run<'d>(
     context: &Context,
     plan: &[Pass],
@@ -140,9 +134,6 @@ pub struct Resident<'a> {
 
 impl<'a> Resident<'a> {
     /// Prepares the pipelines and weights of `plan` for a grid of `shape`, which has to fit on the device.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
         let limits = Limits::new(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
@@ -169,17 +160,11 @@ impl<'a> Resident<'a> {
 
     /// Records all passes over `input`, whose rows are padded to a multiple of sixteen positions. Returns the buffer of
     /// the result, which has the same layout. The passes may overwrite `input`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
         self.record_block(batch, self.layout, input)
     }
 
     /// Records all passes over a block.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
     pub fn record_block(
         &self,
         batch: &mut Batch<'a>,
@@ -203,9 +188,6 @@ impl<'a> Resident<'a> {
     }
 
     /// Reads the samples of a buffer that [`Resident::record`] returned, without padding.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
         let mut samples = memory::zeros(self.layout.shape.samples() * self.to().size())?;
         read_rows(self.context, self.layout, self.to().size(), blurred, &mut samples)?;
@@ -224,9 +206,6 @@ impl<'a> Resident<'a> {
 }
 
 /// Uploads samples (`size` bytes each) and pads each row to the pitch of `layout`.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn upload_rows(
     context: &Context,
     layout: Layout,
@@ -249,9 +228,6 @@ pub fn upload_rows(
 }
 
 /// Reads results (`size` bytes each) and drops the padding of their rows.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn read_rows(
     context: &Context,
     layout: Layout,

@@ -52,9 +52,6 @@ impl DeviceSpace {
     }
 
     /// Records the conversion of stored samples, or of working samples back to stored ones, and returns the result.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn convert(
         &self,
         context: &Context,

@@ -36,10 +36,6 @@ pub fn variants() -> Vec<Shader> {
 
 /// Adjusts 8-bit or 16-bit pixels. If `shifts`, the table has a shift for each luminance, otherwise a new sample for
 /// each old one.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails,
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
     let (shader, table) = (specialised(size, channels, shifts), context.upload("table", table)?);

@@ -10,9 +10,6 @@ const BLOCK: u64 = 256 << 20;
 
 /// Counts `bytes`, pixels of `pixel_bytes` bytes, block by block, and sums the `counters` counters of all blocks in 64
 /// bits. `record` records the passes over a block: it gets the pixels, their number, and counters that are zero.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count_blocks(
     context: &Context,
     bytes: &[u8],

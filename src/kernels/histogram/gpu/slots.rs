@@ -31,9 +31,6 @@ shader_struct! {
 }
 
 /// Counts the levels or slots of one component, as `route` states.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> Result<Vec<u64>> {
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;

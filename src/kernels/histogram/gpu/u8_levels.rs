@@ -31,9 +31,6 @@ const WORKGROUP: u32 = 1024;
 const INVOCATIONS: u32 = 132 * WORKGROUP;
 
 /// Counts `components` of 8-bit pixels.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> Result<U8Counts> {
     if !components.fits_one_pass() {
         let alone = |components| count(context, pixels, &components);
@@ -55,9 +52,6 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
 
 /// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes that a device computes. `make`
 /// records the passes that write the pixels, and returns their buffer, a whole number of 16-byte vectors.
-///
-/// # Errors
-/// Those of `make` and of the device.
 pub fn count_on_device(
     context: &Context,
     components: &U8Components,
@@ -210,9 +204,6 @@ impl U8Pass {
     }
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the driver refuses the shader.
     pub fn record(
         &self,
         batch: &mut Batch<'_>,

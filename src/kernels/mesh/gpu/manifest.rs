@@ -52,11 +52,8 @@ struct ManifestPass {
 }
 
 impl PipelineManifest {
-    /// The manifest for `slab`, which must be a whole volume.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::util::error::Kind::Usage) for sample types that are converted anew for each isovalue, and
-    /// for volumes without cells.
+    /// The manifest for `slab`, which must be a whole volume. Refuses sample types that are converted anew for each
+    /// isovalue, and volumes without cells.
     pub fn new(kernel: &MarchingCubes, slab: &Slab) -> Result<Self> {
         let samples = &slab.volume.samples;
         let iso = Isovalue::new(kernel.iso, samples);

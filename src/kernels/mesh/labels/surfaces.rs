@@ -33,9 +33,6 @@ pub struct Scratch {
 
 impl<'a> LabelSurfaces<'a> {
     /// Sorts the faces of a whole `mesh`, whose vertices are at `positions`, by label.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the lists.
     pub fn new(mesh: &'a LabelMesh, positions: &'a [[f32; 3]]) -> Result<Self> {
         // Number of sides of each label; later the index of its next side in `sides`.
         let mut counts: HashMap<u32, usize> = HashMap::new();
@@ -78,9 +75,6 @@ impl<'a> LabelSurfaces<'a> {
     }
 
     /// The surface of label `index`.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for it.
     pub fn surface(&self, index: usize, scratch: &mut Scratch) -> Result<Surface> {
         let Scratch { seen, folded, surfaces } = scratch;
         if seen.len() != self.positions.len() || *surfaces == u32::MAX {
@@ -169,9 +163,6 @@ fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
 
 /// Positions of the vertices of a mesh: `to_world` of their grid coordinates, where the box of sample i extends from i
 /// to i + 1.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for them.
 pub fn world_positions(
     vertices: &[[u32; 3]],
     to_world: impl Fn([f64; 3]) -> [f32; 3] + Sync,

@@ -62,9 +62,6 @@ impl PartFilter {
 }
 
 /// Drops the connected parts that do not meet the conditions of `kept`.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn keep_parts(surface: &mut Surface, kept: &PartFilter) -> Result<()> {
     let parts = components(surface)?;
     let part = |triangle: &[u32; 3]| parts[triangle[0] as usize] as usize;

@@ -36,11 +36,7 @@ pub(super) const BYTES: u64 = 3 * size_of::<Nearest>() as u64;
 
 /// The Hausdorff distance of two surfaces in units of the positions, or up to 1 % more: no point of either surface is
 /// farther from the other. 0 for two empty surfaces, infinite for an empty and a nonempty one. Degenerate triangles are
-/// not measured.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for 2^32 triangles and more.
+/// not measured. There must be fewer than 2^32 triangles.
 pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
     Ok(Deviation::measure(&Grid::new(one)?, other, f64::INFINITY)?.distance)
 }
@@ -57,9 +53,6 @@ pub(super) struct Deviation {
 
 impl Deviation {
     /// Compares the surface `after` with the original, whose grid is given. The limit is `max`.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn measure(grid: &Grid<'_>, after: &Surface, max: f64) -> Result<Self> {
         let before = grid.surface;
         if before.triangles.is_empty() || after.triangles.is_empty() {

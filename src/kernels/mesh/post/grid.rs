@@ -41,11 +41,7 @@ pub(super) struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The grid of `surface`, with at most [`CELLS`] cells per triangle.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for 2^32 triangles and more.
+    /// The grid of `surface`, with at most [`CELLS`] cells per triangle. There must be fewer than 2^32 triangles.
     pub(super) fn new(surface: &'a Surface) -> Result<Self> {
         let [low, high] =
             surface.bounds().unwrap_or_default().map(|position| position.map(f64::from));

@@ -14,9 +14,6 @@ const MAX_ATTEMPTS: u32 = 6;
 
 /// Moves vertices at equal positions apart. All but the first of them move slightly towards the mean of their
 /// neighbours. Vertices on a side of the surface's box stay on it. Returns the number of vertices that moved.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn separate(surface: &mut Surface) -> Result<usize> {
     let mut moved = 0;
     for attempt in 0..MAX_ATTEMPTS {

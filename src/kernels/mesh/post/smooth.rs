@@ -33,9 +33,6 @@ const MAX_MOVES: usize = 20;
 
 /// Smooths a surface by `pairs` of steps. Each closed part keeps its volume. Normals, if there are any, are recomputed
 /// from the smoothed triangles.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     if pairs == 0 || surface.triangles.is_empty() {
         return Ok(());

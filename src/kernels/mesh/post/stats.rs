@@ -33,9 +33,6 @@ pub struct Stats {
 
 impl Stats {
     /// Measures `surface`.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub fn measure(surface: &Surface) -> Result<Self> {
         let [area, volume] = area_and_volume(surface);
         let [components, vertices] = count_components(surface)?;

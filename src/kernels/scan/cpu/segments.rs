@@ -8,9 +8,6 @@ use crate::{
 /// Scans `input` in segments. `starts`, as long as `input`, marks the first number of each segment, which is joined to
 /// `start`. Numbers before the first mark continue a segment whose total is `carry`. Returns the results and the carry
 /// for the following numbers.
-///
-/// # Errors
-/// If there is no memory.
 pub fn scan_segments<M: Monoid>(
     input: &[M::Stored],
     starts: &[bool],

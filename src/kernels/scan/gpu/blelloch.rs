@@ -29,9 +29,6 @@ struct Row {
 }
 
 /// Records the scan.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn record(
     spec: &ScanSpec,
     context: &Context,

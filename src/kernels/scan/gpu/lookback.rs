@@ -70,11 +70,8 @@ pub fn carry_len(spec: &ScanSpec, context: &Context, len: usize) -> usize {
     bound_ranges(spec, context, len).len() + 1
 }
 
-/// Records the scan.
-///
-/// # Errors
-/// As [`ScanSpec::record`], and on software: llvmpipe silently ends a loop after 65,535 iterations, and a workgroup that
-/// waits for another may need more.
+/// Records the scan. Refuses devices in software: llvmpipe silently ends a loop after 65,535 iterations, and a
+/// workgroup that waits for another may need more.
 pub fn record(
     spec: &ScanSpec,
     context: &Context,
@@ -88,9 +85,6 @@ pub fn record(
 }
 
 /// Records the scan with `shader`. Tests pass shaders with other constants.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn record_with(
     spec: &ScanSpec,
     context: &Context,

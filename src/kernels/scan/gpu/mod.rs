@@ -88,11 +88,7 @@ impl ScanSpec {
         (self.route(context).carry_len)(self, context, len)
     }
 
-    /// Records the scan of `arrays`.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory, the driver rejects a shader, or the device
-    /// does not support the requested algorithm.
+    /// Records the scan of `arrays`. Fails if the device does not support the requested algorithm.
     pub fn record(
         &self,
         context: &Context,
@@ -107,9 +103,6 @@ impl ScanSpec {
 const CHUNK: usize = 4 * BLOCK;
 
 /// Scans `input`.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
     let spec = ScanSpec::new(scan);
     let carry = memory::filled(scan.carry_in, spec.carry_len(context, input.len().min(CHUNK)));
@@ -120,9 +113,6 @@ pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Res
 }
 
 /// Scans `input` in segments, each after `start`. `starts` marks their first numbers.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn scan_segments<T: Scannable>(
     scan: &Scan<T>,
     context: &Context,

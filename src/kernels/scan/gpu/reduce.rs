@@ -24,9 +24,6 @@ pub(super) const IN_RANGE: &str = "quads are read and written below slice.len / 
 pub static REDUCE: Shader = shader!("scan/reduce").unchecked(IN_RANGE);
 
 /// Records the scan.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn record(
     spec: &ScanSpec,
     context: &Context,
@@ -39,9 +36,6 @@ pub fn record(
 }
 
 /// Records the passes of `wgsl/scan/passes.wgsl`. `sums` has room for each tile, and `starts` a bit for each number.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub(super) fn record_passes(
     spec: &ScanSpec,
     context: &Context,

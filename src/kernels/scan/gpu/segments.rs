@@ -23,9 +23,6 @@ pub fn fits(spec: &ScanSpec, context: &Context) -> bool {
 }
 
 /// Records the scan. The third number of the carry buffer is the carry before each segment.
-///
-/// # Errors
-/// As [`ScanSpec::record`].
 pub fn record(
     spec: &ScanSpec,
     context: &Context,

@@ -35,9 +35,6 @@ pub fn fits<T: Scannable>(context: &Context, input: &Table<T>) -> Option<usize> 
 }
 
 /// Scans `input` in bands of `rows` rows.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn run<T: Scannable>(
     context: &Context,
     input: &Table<T>,

@@ -4,9 +4,6 @@ use super::{Item, SHORT};
 use crate::util::{error::Result, memory, parallel::Parallel};
 
 /// Merges sorted runs of `run` items each; the last may be shorter. Of equal keys, those of earlier runs come first.
-///
-/// # Errors
-/// If there is no memory.
 pub fn merge_runs<I: Item>(mut items: Vec<I>, mut run: usize) -> Result<Vec<I>> {
     if items.len() <= run {
         return Ok(items);

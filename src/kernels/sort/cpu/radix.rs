@@ -49,9 +49,6 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// Returns `len` items in the order of their keys; items with equal keys keep their order. `read(first, slots)` writes
 /// the items from index `first` on into `slots`. `finish` changes each sorted part while it is in a cache.
-///
-/// # Errors
-/// If there is no memory.
 pub fn sort<I: Item>(
     len: usize,
     read: impl Fn(usize, &mut [I]) + Sync,

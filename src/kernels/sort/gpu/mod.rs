@@ -37,9 +37,6 @@ pub fn variants() -> Vec<Shader> {
 }
 
 /// Records the sort. Returns the index of the buffer, in each pair, that will hold the result.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
 pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: SortBuffers<'_>) -> Result<usize> {
     let route =
         ROUTES.iter().find(|route| (route.is_preferred)(context)).expect("the last runs anywhere");
@@ -47,9 +44,6 @@ pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: SortBuffers<'_>)
 }
 
 /// Sorts each run of `run` keys with their payload. Keys differ only in the bits `differing`.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
 pub fn sort_runs<K: Key>(
     context: &Context,
     keys: &[K],
@@ -109,9 +103,6 @@ fn sort_run<K: Key>(
 }
 
 /// Buffers for `len` words before and after a pass.
-///
-/// # Errors
-/// If there is no memory.
 pub fn pair(context: &Context, len: usize) -> Result<[Buffer; 2]> {
     let bytes = 4 * len.next_multiple_of(4) as u64;
     Ok([context.allocate("sort data", bytes)?, context.allocate("sort other", bytes)?])

@@ -53,17 +53,11 @@ pub fn specialise(shader: &Shader, width: u32) -> Shader {
 }
 
 /// Records the sort.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
 pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: SortBuffers<'_>) -> Result<usize> {
     record_with(context, batch, arrays, &ONESWEEP)
 }
 
 /// [`record`] with `shader`: in tests, [`ONESWEEP`] with other constants.
-///
-/// # Errors
-/// As [`record`].
 pub fn record_with(
     context: &Context,
     batch: &mut Batch<'_>,

@@ -22,9 +22,6 @@ shader_struct! {
 }
 
 /// Records the sort.
-///
-/// # Errors
-/// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if there is no memory or the driver rejects a shader.
 pub fn record(
     context: &Context,
     batch: &mut Batch<'_>,

@@ -26,9 +26,6 @@ pub struct Cleaned {
 /// Removes triangles with two corners at the same position. Then moves vertices apart that still touch, so that readers
 /// that merge vertices by position keep them separate. A few degenerate triangles may remain where the surface ends at
 /// an edge of its box.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
 pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     let cleaned = clean_within(surface, f32::INFINITY)?;
     separate(surface)?;

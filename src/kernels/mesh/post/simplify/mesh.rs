@@ -76,11 +76,8 @@ pub(super) fn prev(half_edge: u32) -> u32 {
 }
 
 impl Mesh {
-    /// The mesh of the triangles of `surface`. Vertices where several fans meet are copied.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for more than [`MAX_TRIANGLES`],
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
+    /// The mesh of the triangles of `surface`. Vertices where several fans meet are copied. There may be at most
+    /// [`MAX_TRIANGLES`].
     pub(super) fn new(surface: &mut Surface) -> Result<Self> {
         let triangles = surface.triangles.len();
         if triangles > MAX_TRIANGLES {

@@ -107,12 +107,8 @@ const MAX_LOCAL_ATTEMPTS: usize = 6;
 /// Reduces the number of triangles. Parts stay connected and separate, closed surfaces stay closed, boundaries stay on
 /// the sides of the box that they lie on, and no vertex leaves the box of the surface. Parts without area are removed.
 /// No collapse may make the root mean square distance of a merged vertex to the planes of the triangles that it
-/// represents exceed 0.5 % of the box's diagonal.
-///
-/// # Errors
-/// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables,
-/// [`Kind::BadInput`](crate::util::error::Kind::BadInput) when the half edges of the triangles cannot be
-/// numbered in 32 bits.
+/// represents exceed 0.5 % of the box's diagonal. Fails if the half edges of the triangles cannot be numbered in 32
+/// bits.
 pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let count = surface.triangles.len();
     let wanted = match goal.size {

@@ -42,9 +42,6 @@ pub(super) const BYTES: u64 = grid::BYTES + mesh::BYTES[1];
 impl Simplifier<'_> {
     /// Moves corners of triangles that face against `before`, if the triangles around the corner keep their shape and
     /// fewer of them face against it afterwards.
-    ///
-    /// # Errors
-    /// [`Kind::Failure`](crate::util::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn correct_orientation(&mut self, before: &Surface) -> Result<()> {
         let mut against = self.moved_triangles()?;
         // Frees memory for the grid. No collapse follows that would need these tables.
