@@ -15,7 +15,7 @@ use crate::{
     engine::{hints, progress::printable, reduce::for_each_block, session::Session},
     for_number,
     io::{
-        Source, Spool,
+        Source,
         array::{ArrayFormat, ArrayReader, npy},
         file_roles::INPUT,
         image::{probe, probe_piped, read_image},
@@ -30,6 +30,7 @@ use crate::{
     util::{
         error::{Error, Result},
         memory,
+        spill::Spill,
     },
 };
 
@@ -154,17 +155,17 @@ struct Info {
     notes: Vec<String>,
 }
 
+/// Maximum number of bytes of text in memory. More go to a temporary file.
+const MAX_TEXT: u64 = 8 << 20;
+
 /// Prints the contents of the files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
     // Without --volume, the first volume of a file stands for all.
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
-    let (mut texts, mut described, mut failed) = (Spool::new(u64::MAX), 0, 0);
-    let mut add = |text: &str| {
-        let failed = |error| Error::io("write", "a temporary file", error);
-        texts.push(text.as_bytes()).map_err(failed)
-    };
+    let (mut texts, mut described, mut failed) = (Spill::new(session.workspace(MAX_TEXT)), 0, 0);
+    let mut add = |text: &str| texts.append(text.as_bytes());
     let files = args.list.inputs(args.files, session)?;
     session.check_files(|roles| {
         args.list.declare(roles)?;
@@ -199,8 +200,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     if args.json {
         add(if described == 0 { "[]\n" } else { "\n]\n" })?;
     }
-    let text = texts.reader().map_err(|error| Error::io("read", "a temporary file", error))?;
-    standard::print_all(text)?;
+    standard::print_with(|output| texts.copy_to(output))?;
     Error::if_any_failed(failed, files.len(), "files")
 }
 

@@ -20,13 +20,13 @@ pub mod shared_output;
 mod sink;
 pub mod source;
 mod sources;
-mod spool;
 pub mod standard;
+mod temporary;
 mod unfinished;
 pub mod volume;
 
 pub use sink::{Finished, Output, OutputFolder, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
 pub use sources::Sources;
-pub use spool::{Spool, temporary_file, temporary_folder};
+pub use temporary::{temporary_file, temporary_folder};
 pub use unfinished::{link_target, remove_unfinished_outputs};

@@ -171,12 +171,8 @@ pub fn print(text: &str) -> Result<()> {
     print_with(|output| output.write_all(text.as_bytes()))
 }
 
-/// Writes the text that `text` reads, in UTF-8, to standard output.
-pub fn print_all(mut text: impl Read) -> Result<()> {
-    print_with(|mut output| io::copy(&mut text, &mut output).map(drop))
-}
-
-fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+/// Calls `write` with standard output, for text in UTF-8.
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     record_written();
     // The console of Windows takes text (UTF-16), not bytes; `io::stdout` converts.
     let written = match cfg!(windows) {

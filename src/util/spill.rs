@@ -120,6 +120,17 @@ impl<T: bytemuck::Pod> Spill<T> {
     }
 }
 
+impl Spill<u8> {
+    /// Writes all bytes to `output`, without reading them into memory at once.
+    pub fn copy_to(&self, output: &mut dyn Write) -> io::Result<()> {
+        const PART: usize = 1 << 16;
+        (0..self.len).step_by(PART).try_for_each(|at| {
+            let part = self.read(at..self.len.min(at + PART)).map_err(io::Error::other)?;
+            output.write_all(&part)
+        })
+    }
+}
+
 fn io_error(action: &str, error: io::Error) -> Error {
     Error::io(action, "a temporary file", error)
 }
@@ -151,6 +162,18 @@ mod tests {
             assert!(*table.read(0..expected.len()).unwrap() == expected[..], "{bytes}");
             assert!(*table.read(PART - 1..PART + 1).unwrap() == expected[PART - 1..PART + 1]);
             assert_eq!(table.read(7..7).unwrap().len(), 0);
+        }
+    }
+
+    #[test]
+    fn all_bytes_are_copied_from_memory_and_file() {
+        for (bytes, len) in [(0, 0), (0, 700_000), (1 << 20, 700_000)] {
+            let mut table = Spill::<u8>::new(Workspace { bytes, create_file });
+            let values: Vec<u8> = (0..len).map(|at: u32| (at % 251) as u8).collect();
+            values.chunks(90_000).for_each(|part| table.append(part).unwrap());
+            let mut copy = Vec::new();
+            table.copy_to(&mut copy).unwrap();
+            assert!(copy == values, "{bytes} {len}");
         }
     }
 

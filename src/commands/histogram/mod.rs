@@ -84,7 +84,7 @@ impl Job {
 /// counted, and its counts of levels once the statistics are computed.
 fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
-    let mut outcomes = Outcomes::new(session.max_memory);
+    let mut outcomes = Outcomes::new(session);
     let failed = if job.sum {
         let mut sum: Option<Tally> = None;
         let failed = count_all(

@@ -1,30 +1,30 @@
 //! List of the outcomes of all inputs, with bounded memory.
 
-use std::{cell::RefCell, io};
+use std::io;
 
 use super::tally::{Name, Outcome};
 use crate::{
-    io::Spool,
-    util::error::{Error, Result},
+    engine::session::Session,
+    util::{error::Result, spill::Spill},
 };
 
-/// Maximum number of bytes of finished counts in memory. More go to a temporary file.
-const MAX_BYTES: u64 = 32 << 20;
-
-/// Outcomes in order. The first are kept in memory, the others in a temporary file.
+/// Outcomes in order, in memory or in a temporary file: a table begins with the names of all components, so that no
+/// outcome is written before the last input is counted.
 #[derive(Debug)]
 pub struct Outcomes {
-    records: RefCell<Spool>,
+    records: Spill<u8>,
     /// Offset and length of the record of each outcome.
-    offsets: Vec<(u64, usize)>,
+    offsets: Vec<(usize, usize)>,
     names: Vec<Name>,
 }
 
 impl Outcomes {
-    /// An empty list, within `max_memory` bytes.
-    pub fn new(max_memory: u64) -> Self {
-        let max_bytes = MAX_BYTES.min(max_memory / 4);
-        Self { records: Spool::new(max_bytes).into(), offsets: Vec::new(), names: Vec::new() }
+    /// An empty list.
+    pub fn new(session: &Session) -> Self {
+        /// Maximum number of bytes in memory. More go to a temporary file.
+        const MAX_BYTES: u64 = 8 << 20;
+        let records = Spill::new(session.workspace(MAX_BYTES.min(session.max_memory / 8)));
+        Self { records, offsets: Vec::new(), names: Vec::new() }
     }
 
     /// Number of outcomes.
@@ -35,9 +35,8 @@ impl Outcomes {
     /// Adds an outcome.
     pub fn push(&mut self, outcome: &Outcome) -> Result<()> {
         let record = postcard::to_allocvec(outcome).expect("plain data");
-        let at = self.records.get_mut().push(&record);
-        let at = at.map_err(|error| Error::io("write", "a temporary file of counts", error))?;
-        self.offsets.push((at, record.len()));
+        self.offsets.push((self.records.len(), record.len()));
+        self.records.append(&record)?;
         for component in &outcome.components {
             if !self.names.contains(&component.name) {
                 self.names.push(component.name);
@@ -54,7 +53,7 @@ impl Outcomes {
     /// All outcomes, in order.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<Outcome>> {
         self.offsets.iter().map(|&(at, len)| {
-            let record = self.records.borrow_mut().get(at, len)?;
+            let record = self.records.read(at..at + len).map_err(io::Error::other)?;
             postcard::from_bytes(&record).map_err(io::Error::other)
         })
     }

@@ -41,7 +41,7 @@ pub fn write_each(
         let input = inputs.find(|input| outcome.inputs[..] == [input.to_string()]);
         let output = outputs.sink(&input.expect("every outcome has an input"))?;
         output.want_folder();
-        let mut alone = Outcomes::new(u64::MAX);
+        let mut alone = Outcomes::new(session);
         alone.push(&outcome)?;
         write(&alone, &output, outputs.format, view, session)?;
     }

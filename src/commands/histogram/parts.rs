@@ -121,7 +121,7 @@ pub fn merge(
     if *inputs > parts[0].identity.inputs.len() {
         return Err(parts[0].damaged());
     }
-    let mut outcomes = Outcomes::new(session.max_memory);
+    let mut outcomes = Outcomes::new(session);
     let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
     match is_sum {
         true => sum(parts)?.map_or(Ok(()), push)?,
