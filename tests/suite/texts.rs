@@ -270,11 +270,6 @@ fn malformed_and_long_text_chunks_are_bounded_and_reported() {
             "the text Comment",
         ),
         (
-            "claims",
-            vec![(b"iTXt", b"Raw profile type iptc\0\0\0\0\0\niptc\n99999999\n00".to_vec())],
-            "IPTC that cannot be read",
-        ),
-        (
             "XMP",
             vec![(b"iTXt", b"XML:com.adobe.xmp\0\x01\0\0\0no zlib".to_vec())],
             "XMP that cannot be read",

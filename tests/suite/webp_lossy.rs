@@ -97,9 +97,9 @@ fn invisible_colours_do_not_bleed() {
 
 #[test]
 fn lossy_webp_keeps_the_metadata_of_lossless_webp() {
-    let folder = pages::folder(&["metadata.jpg", "metadata.webp", "magick.png"]);
+    let folder = pages::folder(&["metadata.jpg", "metadata.webp", "pillow.png"]);
     let folder = folder.path();
-    for name in ["metadata.jpg", "metadata.webp", "magick.png"] {
+    for name in ["metadata.jpg", "metadata.webp", "pillow.png"] {
         let metadata = |line: &str| -> Metadata {
             let stderr = blur(folder, line).success().get_output().stderr.clone();
             let image = crate::inputs::load_image(folder.join("o.webp"));

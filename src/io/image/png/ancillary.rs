@@ -1,4 +1,4 @@
-//! Ancillary chunks of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition,
+//! Ancillary chunks of PNG files: texts, among them XMP, density, and colour chunks (PNG, third edition,
 //! 11.3). Texts and EXIF may also follow the pixels.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,20 +10,14 @@ use crate::{
     data::image::{AncillaryData, Density, DensityUnit, Metadata, Orientation},
     io::image::{
         error::BoxError,
-        metadata::{
-            MAX_TEXT_LEN, MetadataBlock, add_text, display_name, iptc_from_resources,
-            iptc_resource, record_loss,
-        },
+        metadata::{MAX_TEXT_LEN, MetadataBlock, add_text, display_name, record_loss},
         tiff::{density::density_to_write, exif::read_exif},
     },
 };
 
 /// Keyword of a text that is XMP.
 const XMP: &str = "XML:com.adobe.xmp";
-/// Prefix of the keywords under which ImageMagick and ExifTool store binary profiles as texts: a name, a length, and
-/// the bytes in hexadecimal.
-const PROFILE: &str = "Raw profile type ";
-/// Maximum length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
+/// Maximum length of a chunk that is read, in bytes. A compressed profile may take more than its own length.
 const MAX_CHUNK_LEN: u64 = 2 * MetadataBlock::Icc.max_len() as u64 + (1 << 20);
 /// Maximum length of all chunks that are read, in bytes.
 const MAX_CHUNKS_BYTES: u64 = 4 * MAX_CHUNK_LEN;
@@ -41,15 +35,15 @@ struct TextChunk {
     text: Option<String>,
 }
 
-/// Adds the metadata of a file to `metadata`. Returns the orientation if it is stated in a text or after the pixels,
-/// where the png crate does not read it. Damage of a chunk on which pixels depend is an error; the png crate skips such
+/// Adds the metadata of a file to `metadata`. Returns the orientation if it is stated after the pixels, where the
+/// png crate does not read it. Damage of a chunk on which pixels depend is an error; the png crate skips such
 /// chunks.
 pub fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
 ) -> Result<Option<Orientation>, BoxError> {
-    let (texts, mut exif) = read_chunks(&mut input, metadata, losses)?;
+    let (texts, exif) = read_chunks(&mut input, metadata, losses)?;
     if metadata.icc.is_some() || metadata.ancillary.iter().any(|part| part.name == "sRGB") {
         // These take precedence over gAMA and cHRM.
         metadata
@@ -59,9 +53,8 @@ pub fn read(
             .for_each(|p| p.loss = None);
     }
     metadata.xmp = None;
-    let has_xmp = texts.iter().any(|found| found.keyword == XMP);
     for found in &texts {
-        add_text_chunk(found, has_xmp, &mut exif, metadata, losses);
+        add_text_chunk(found, metadata, losses);
     }
     if metadata.exif.is_some() {
         return Ok(None);
@@ -128,59 +121,21 @@ fn read_chunks(
     }
 }
 
-/// Adds a text to `metadata` or `exif`. With `has_xmp`, the file has an XMP text, which takes precedence over XMP in a
-/// raw profile.
-fn add_text_chunk(
-    found: &TextChunk,
-    has_xmp: bool,
-    exif: &mut Option<Vec<u8>>,
-    metadata: &mut Metadata,
-    losses: &mut Vec<String>,
-) {
-    let lost =
-        || format!("{} that cannot be read, or is too long, is left out", display_text(found));
-    let Some(text) = &found.text else { return record_loss(losses, lost()) };
-    let data = match (block_for_keyword(&found.keyword), found.keyword == XMP) {
-        (None, _) => return add_text(metadata, &found.keyword, text, losses),
-        (Some(_), true) => Some(text.clone().into_bytes()),
-        (Some(_), false) => raw_profile(text),
-    };
-    let Some(data) = data else { return record_loss(losses, lost()) };
-    match block_for_keyword(&found.keyword) {
-        Some(MetadataBlock::Iptc) if metadata.iptc.is_none() => {
-            let iptc = match data.starts_with(b"8BIM") {
-                true => iptc_from_resources(&data),
-                false => Some(data),
-            };
-            metadata.iptc = MetadataBlock::Iptc.capped(iptc, losses);
+/// Adds a text, or XMP, to `metadata`.
+fn add_text_chunk(found: &TextChunk, metadata: &mut Metadata, losses: &mut Vec<String>) {
+    let TextChunk { keyword, text } = found;
+    match text {
+        Some(text) if keyword == XMP => {
+            metadata.xmp = MetadataBlock::Xmp.capped(Some(text.clone().into_bytes()), losses);
         }
-        Some(MetadataBlock::Xmp) if found.keyword == XMP || !has_xmp => {
-            metadata.xmp = MetadataBlock::Xmp.capped(Some(data), losses);
+        Some(text) => add_text(metadata, keyword, text, losses),
+        None => {
+            let text = || format!("the text {}", display_name(keyword));
+            let what = if keyword == XMP { "XMP".to_owned() } else { text() };
+            let loss = format!("{what} that cannot be read, or is too long, is left out");
+            record_loss(losses, loss);
         }
-        Some(MetadataBlock::Exif) if exif.is_none() => *exif = Some(data),
-        Some(MetadataBlock::Icc) if metadata.icc.is_none() => {
-            metadata.icc = MetadataBlock::Icc.capped(Some(data), losses);
-        }
-        _ => {}
     }
-}
-
-/// Block of metadata that is stored under this keyword; `None` for texts.
-fn block_for_keyword(keyword: &str) -> Option<MetadataBlock> {
-    match keyword.strip_prefix(PROFILE) {
-        None => (keyword == XMP).then_some(MetadataBlock::Xmp),
-        Some("xmp") => Some(MetadataBlock::Xmp),
-        Some("iptc" | "8bim") => Some(MetadataBlock::Iptc),
-        Some("exif" | "APP1") => Some(MetadataBlock::Exif),
-        Some("icc" | "icm") => Some(MetadataBlock::Icc),
-        Some(_) => None,
-    }
-}
-
-/// Name of a text in messages.
-fn display_text(found: &TextChunk) -> String {
-    let text = || format!("the text {}", display_name(&found.keyword));
-    block_for_keyword(&found.keyword).map_or_else(text, |block| block.name().to_owned())
 }
 
 /// Calls `take` with name and body of each chunk of metadata up to the end of the file. Chunks with a wrong checksum
@@ -234,13 +189,7 @@ fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<TextChunk> {
     let mut fields = body.splitn(2, |&byte| byte == 0);
     let (keyword, rest) = (fields.next()?, fields.next()?);
     let keyword: String = keyword.iter().map(|&byte| char::from(byte)).collect();
-    // A raw profile takes two hexadecimal digits for each byte.
-    let max_len = match (block_for_keyword(&keyword), keyword.strip_prefix(PROFILE)) {
-        (Some(MetadataBlock::Icc), _) => MAX_CHUNK_LEN as usize,
-        (_, Some(_)) => 4 * MetadataBlock::Exif.max_len(),
-        _ => MAX_TEXT_LEN,
-    };
-    let max_len = max_len.min(*room);
+    let max_len = MAX_TEXT_LEN.min(*room);
     let latin = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();
     let text = match (name, rest) {
         (b"tEXt", rest) => (rest.len() <= max_len).then(|| latin(rest.to_vec())),
@@ -292,19 +241,6 @@ fn is_srgb(name: &str, body: &[u8]) -> bool {
     }
 }
 
-/// Decodes a raw profile: `\nNAME\n LENGTH\nHEXADECIMAL`.
-fn raw_profile(text: &str) -> Option<Vec<u8>> {
-    let mut lines = text.trim_start().splitn(3, '\n');
-    let (_name, len, digits) = (lines.next()?, lines.next()?, lines.next()?);
-    let len: usize = len.trim().parse().ok()?;
-    let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let bytes = digits.as_chunks::<2>().0.iter();
-    let bytes: Option<Vec<u8>> =
-        bytes.map(|&[high, low]| Some((value(high)? << 4 | value(low)?) as u8)).collect();
-    bytes.filter(|bytes| bytes.len() == len)
-}
-
 /// Writes the colour chunks, which must precede palette and ICC profile.
 pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     for name in COLOURS {
@@ -329,15 +265,6 @@ pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     if let Some(xmp) = &metadata.xmp {
         // Compression flag and method, and empty language tag and translated keyword.
         chunk(output, b"iTXt", &[XMP.as_bytes(), &[0; 5], xmp])?;
-    }
-    if let Some(iptc) = &metadata.iptc {
-        let resource = iptc_resource(iptc);
-        let mut text = format!("\niptc\n{:8}\n", resource.len()).into_bytes();
-        for line in resource.chunks(36) {
-            line.iter().try_for_each(|byte| write!(text, "{byte:02x}"))?;
-            text.push(b'\n');
-        }
-        chunk(output, b"tEXt", &[PROFILE.as_bytes(), b"iptc", &[0], &text])?;
     }
     for text in metadata.texts.iter().filter(|text| is_keyword(&text.keyword)) {
         let latin = |text: &str| -> Option<Vec<u8>> {

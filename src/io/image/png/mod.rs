@@ -31,6 +31,7 @@ pub(super) const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8, Dtype::U16],
         has_durations: true,
         metadata: MetadataSupport {
+            blocks: &[MetadataBlock::Icc, MetadataBlock::Exif, MetadataBlock::Xmp],
             texts: TextSupport::Matching(ancillary::is_keyword),
             ancillary: "PNG",
             ..MetadataSupport::ALL
@@ -57,7 +58,7 @@ fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
         // Damage is reported when the image is decoded.
         ancillary::read(Cursor::new(bytes), &mut ancillary, &mut losses).ok();
         // The image crate misses some metadata.
-        for block in [MetadataBlock::Xmp, MetadataBlock::Exif, MetadataBlock::Iptc] {
+        for block in [MetadataBlock::Xmp, MetadataBlock::Exif] {
             probe.add_block(block, block.get(&ancillary));
         }
         probe.add_metadata(&ancillary);
