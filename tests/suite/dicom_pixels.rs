@@ -362,3 +362,31 @@ fn colours_of_all_sizes_become_grey() {
         .write(&path, PLAIN);
     assert!(refusal(&path).contains("CMYK with 4 samples per pixel is not supported"));
 }
+
+/// Frames follow each other without padding: single bits, and odd numbers of bytes.
+#[test]
+fn plain_frames_follow_each_other_without_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    for (bits, columns, rows) in
+        [(1, 3u16, 3u16), (1, 5, 1), (1, 8, 2), (8, 3, 3), (8, 1, 1), (16, 3, 1)]
+    {
+        let samples: Vec<u16> = (1..=4 * columns * rows)
+            .map(|i| i * i % 251 * 97 & ((1u32 << bits) - 1) as u16)
+            .collect();
+        let bytes: Vec<u8> = match bits {
+            1 => samples
+                .chunks(8)
+                .map(|bits| bits.iter().enumerate().map(|(i, bit)| (bit << i) as u8).sum())
+                .collect(),
+            8 => samples.iter().map(|&sample| sample as u8).collect(),
+            _ => samples.iter().flat_map(|sample| sample.to_le_bytes()).collect(),
+        };
+        Attributes::picture([columns, rows], bits)
+            .text(0x0028_0008, b"IS", "4")
+            .pixels(&bytes)
+            .write(&path, PLAIN);
+        let expected: Vec<f64> = samples.into_iter().map(f64::from).collect();
+        assert_eq!(read(&path).0, expected, "{bits} bits, {columns} x {rows}");
+    }
+}

@@ -171,3 +171,84 @@ fn unequal_pages_become_no_animation() {
         assert_eq!(info_json(folder, "o.tif")[0]["pages"], 2);
     }
 }
+
+/// Halved sides are rounded up or down, each for itself, at every level. One pixel more or less makes another image.
+#[test]
+fn levels_may_be_rounded_up_or_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let full = [165, 131];
+    // Sizes of further images, and which of them are levels.
+    for (sizes, are_levels) in [
+        ([[82, 65], [41, 32]], [true, true]),
+        ([[83, 66], [42, 33]], [true, true]),
+        ([[82, 66], [41, 33]], [true, true]),
+        ([[83, 65], [42, 32]], [true, true]),
+        ([[83, 66], [41, 32]], [true, true]),
+        // Two levels are left out.
+        ([[20, 16], [10, 8]], [true, true]),
+        ([[21, 17], [11, 9]], [true, true]),
+        ([[81, 65], [41, 32]], [false, true]),
+        ([[84, 66], [42, 33]], [false, true]),
+        ([[82, 67], [41, 33]], [false, true]),
+        ([[82, 64], [41, 32]], [false, true]),
+        ([[82, 65], [43, 33]], [true, false]),
+        ([[82, 65], [41, 31]], [true, false]),
+        ([[82, 32], [41, 16]], [false, false]),
+    ] {
+        let [first, a, b] = [full, sizes[0], sizes[1]].map(|size| tiled(size, 9));
+        write(folder, &[first.clone(), a.clone(), b.clone()]);
+        let is_pyramid = are_levels == [true, true];
+        let pages = if is_pyramid { 1 } else { 3 };
+        assert_eq!(info_json(folder, "in.tif")[0]["pages"], pages, "{sizes:?}");
+        // Marked copies are never pages.
+        let named = |are_levels: bool, wanted: [bool; 2]| {
+            let found = sizes.iter().zip(wanted).filter(|(_, is_level)| *is_level == are_levels);
+            let names: Vec<_> = found.map(|([x, y], _)| format!("{x}x{y}")).collect();
+            names.join(", ")
+        };
+        let marked = [first.clone(), a.clone().longs(254, [1]), b.clone().longs(254, [1])];
+        for pages in [&marked[..], &[first.with_copy(a).with_copy(b)]] {
+            write(folder, pages);
+            let info = &info_json(folder, "in.tif")[0];
+            assert_eq!(info["pages"], 1, "{sizes:?}");
+            for (name, is_level) in [("smaller levels", true), ("further images", false)] {
+                let entries = info["metadata"].as_array().unwrap();
+                let found = entries.iter().find(|entry| entry[0] == name);
+                let text = found.map_or("", |entry| entry[1].as_str().unwrap());
+                assert_eq!(text, named(is_level, are_levels), "{sizes:?}: {name}");
+            }
+        }
+    }
+}
+
+/// TIFF 6.0, section 8: bit 0 of NewSubfileType (254) is a copy of lower resolution, bit 1 a page of several, bit 2 a
+/// mask. The older SubfileType (255) is 1 for a full image, 2 for a copy, and 3 for a page of several.
+#[test]
+fn copies_and_masks_are_no_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [first, last] = [1, 3].map(|value| TiffPage::flat([16, 12], value));
+    let other = TiffPage::flat([16, 12], 2);
+    let new = (0..8).map(|kind| (other.clone().longs(254, [kind]), kind & 0b101 == 0));
+    let old = (1..4).map(|kind| (other.clone().shorts(255, [kind]), kind != 2));
+    // The newer tag counts.
+    let both = [(0, 2, true), (1, 1, false), (2, 2, true), (4, 3, false)]
+        .map(|(new, old, is_page)| (other.clone().longs(254, [new]).shorts(255, [old]), is_page));
+    for (number, (page, is_page)) in new.chain(old).chain(both).enumerate() {
+        write(folder, &[first.clone(), page, last.clone()]);
+        let expected: &[f64] = if is_page { &[1.0, 2.0, 3.0] } else { &[1.0, 3.0] };
+        assert_eq!(info_json(folder, "in.tif")[0]["pages"], expected.len(), "{number}");
+        for (page, &value) in expected.iter().enumerate() {
+            outcome(folder, &format!("blur in.tif o.png --sigma 0 --page {}", page + 1)).success();
+            let found = as_f64(&load_image(folder.join("o.png")).samples);
+            assert!(found.iter().all(|&found| found == value), "{number}, page {page}: {found:?}");
+        }
+        let beyond = expected.len() + 1;
+        outcome(folder, &format!("blur in.tif o.png --sigma 0 --page {beyond}")).code(4);
+    }
+    // A file of copies alone has pages.
+    let copies = [1, 2].map(|value| TiffPage::flat([16, 12], value).longs(254, [1]));
+    write(folder, &copies);
+    assert_eq!(info_json(folder, "in.tif")[0]["pages"], 2);
+}

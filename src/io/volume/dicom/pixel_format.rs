@@ -110,12 +110,6 @@ impl PixelFormat {
         self.rows * self.columns * self.samples
     }
 
-    /// Number of stored samples of a frame whose pixels share their chroma in pairs: Y of each, Cb and Cr of every
-    /// second.
-    pub fn subsampled_count(&self) -> usize {
-        2 * self.rows * self.columns
-    }
-
     /// Bytes of a frame that is not compressed.
     pub fn frame_bytes(&self) -> usize {
         (self.count() * self.allocated as usize).div_ceil(8)

@@ -128,7 +128,7 @@ fn read_plain(
     if format.allocated == 1 {
         return Ok((read_bits(image, number, at)?, format.with_bits(8)));
     }
-    let len = if pairs { format.subsampled_count() } else { format.frame_bytes() };
+    let len = if pairs { format.frame_bytes() / 3 * 2 } else { format.frame_bytes() };
     let first = number as u64 * len as u64;
     let mut stored = memory::zeros::<u8>(len)?;
     let is_big = image.data.syntax.endian == Endian::Big;
@@ -141,10 +141,11 @@ fn read_plain(
             image.data.syntax.endian.to_native(&mut stored, bits as usize / 8);
         }
     }
-    match pairs {
-        true => Ok((expand_chroma(&stored)?, PixelFormat { planar: false, ..format })),
-        false => Ok((stored, format)),
+    if pairs {
+        let pixels = expand_chroma(&stored, format.allocated as usize / 8)?;
+        return Ok((pixels, PixelFormat { planar: false, ..format }));
     }
+    Ok((stored, format))
 }
 
 /// Reads a frame of single bits as one byte each. Frames follow each other without padding, and the first pixel is the
@@ -207,11 +208,16 @@ fn read_compressed(
     Ok((stored, format))
 }
 
-/// Expands Y, Y, Cb, Cr of two pixels to Y, Cb, Cr of each (YBR_FULL_422; PS3.3, C.7.6.3.1.2).
-fn expand_chroma(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
+/// Expands Y, Y, Cb, Cr of two pixels to Y, Cb, Cr of each, in samples of `size` bytes (YBR_FULL_422; PS3.3,
+/// C.7.6.3.1.2).
+fn expand_chroma(pairs: &[u8], size: usize) -> Result<Vec<u8>, BoxError> {
     let mut pixels = memory::room(pairs.len() / 2 * 3)?;
-    for &[first, second, blue, red] in pairs.as_chunks().0 {
-        pixels.extend([first, blue, red, second, blue, red]);
+    for pair in pairs.chunks_exact(4 * size) {
+        let (luma, chroma) = pair.split_at(2 * size);
+        for luma in luma.chunks_exact(size) {
+            pixels.extend(luma);
+            pixels.extend(chroma);
+        }
     }
     Ok(pixels)
 }
