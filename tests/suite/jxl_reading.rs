@@ -166,3 +166,39 @@ fn sizes_are_checked_before_memory_is_taken() {
     let stderr = failure(folder, &["--max-pixels", "390", "blur", "rgba.jxl", "o.png"]);
     assert!(stderr.contains("23 x 17 = 391 pixels, more than the limit of 390"), "{stderr}");
 }
+
+/// Lossless animations of one to three frames of 4 x 5 pixels by libjxl: sample i of frame n is `4 (60 n + i)`.
+const ANIMATIONS: [&str; 3] = [
+    "ff0a20000680480804010090004b2825d6818282a498a81105e205820258922449922449120000000080fdf7df7ffffd07",
+    "ff0a200006089a00404c0804010090004b2825d6818282a498a81105e205820258922449922449120000000080fdf7df7f\
+     fffd0708040500d8004b18938e838324b1061507a31c1805591178e42f1014c04d44447cf0774544444444c40be07fff10\
+     00000700785cd79eccce6db6d906",
+    "ff0a200006089a00404c0804010090004b2825d6818282a498a81105e205820258922449922449120000000080fdf7df7f\
+     fffd0708040100d8004b18938e838324b1061507a31c1805591178e42f1014c04d44447cf0774544444444c40be07fff10\
+     00000700785cd79eccce6db6d90608040500cc004b18938e838324b10615177b170c80f541005d20280011111111111111\
+     111fbe0f00000e0000fffd432ef7dcdc9cb1cd36db00",
+];
+
+#[test]
+fn the_first_of_several_frames_is_read_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let digit = |c: u8| (c as char).to_digit(16).unwrap() as u8;
+    for (hex, count) in ANIMATIONS.iter().zip(1..) {
+        let pairs = hex.as_bytes().chunks(2);
+        let file: Vec<u8> = pairs.map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+        fs::write(folder.join("in.jxl"), file).unwrap();
+        let image = load_image(folder.join("in.jxl"));
+        assert_eq!(([image.width, image.height], image.channels), ([4, 5], 3));
+        assert_eq!(image.samples, Samples::U8((0..60).map(|i| 4 * i).collect()), "{count}");
+        let output = run(folder, &["blur", "in.jxl", "o.png"]).success().get_output().clone();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let warning = format!("only the first of its {count} frames is read");
+        assert_eq!(stderr.contains(&warning), count > 1, "{stderr}");
+        if count > 1 {
+            failure(folder, &["blur", "in.jxl", "o.png", "--strict"]);
+        } else {
+            assert_eq!(stderr, "");
+        }
+    }
+}

@@ -167,12 +167,14 @@ fn words(bytes: &[u8], little: bool, at: usize) -> u32 {
     if little { u32::from_le_bytes(word) } else { u32::from_be_bytes(word) }
 }
 
+fn half(bytes: &[u8], little: bool, at: usize) -> usize {
+    let half = bytes[at..at + 2].try_into().unwrap();
+    usize::from(if little { u16::from_le_bytes(half) } else { u16::from_be_bytes(half) })
+}
+
 /// Kind, and number of the first value, of a tag in the directory at `at` of a block.
 fn tag_in(block: &[u8], little: bool, at: usize, tag: u16) -> Option<(u16, f64)> {
-    let half = |at: usize| {
-        let half = block[at..at + 2].try_into().unwrap();
-        if little { u16::from_le_bytes(half) } else { u16::from_be_bytes(half) }
-    };
+    let half = |at: usize| half(block, little, at) as u16;
     let entry = (0..usize::from(half(at))).map(|i| at + 2 + 12 * i).find(|&e| half(e) == tag)?;
     let kind = half(entry + 2);
     let far = words(block, little, entry + 8) as usize;
@@ -251,6 +253,9 @@ fn numbers_in_exif_may_have_every_numeric_type() {
                 assert_eq!(number(below, 40962), Some(40.0), "{case}");
                 assert_eq!(number(below, 40963), Some(60.0), "{case}");
                 if output != "o.tif" {
+                    // No directory with a thumbnail follows.
+                    let count = half(&exif, little, 8);
+                    assert_eq!(words(&exif, little, 10 + 12 * count), 0, "{case}");
                     let sides = [256, 257, 274].map(|tag| number(8, tag));
                     assert_eq!(sides, [Some(40.0), Some(60.0), Some(1.0)], "{case}");
                 }

@@ -103,9 +103,9 @@ fn hyperstacks_of_imagej_are_split_by_their_order() {
                 [1, 1, times] => vec![(0..times).collect()],
                 _ => volumes_of(axes, sizes),
             };
+            fs::write(&path, pages(count, 8, &description)).unwrap();
+            assert_eq!(read(&path, 8), expected, "pages: {description}");
             for bits in [8, 16] {
-                fs::write(&path, pages(count, bits, &description)).unwrap();
-                assert_eq!(read(&path, bits), expected, "pages of {bits} bits: {description}");
                 fs::write(&path, strip(count, bits, &description)).unwrap();
                 assert_eq!(read(&path, bits), expected, "a strip of {bits} bits: {description}");
             }
@@ -190,7 +190,9 @@ fn planes_of_ome_tiff_are_in_the_stated_pages() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.ome.tif");
     for axes in ["ZCT", "ZTC", "CZT", "CTZ", "TZC", "TCZ"] {
-        for sizes @ [z, c, t] in all_sizes().step_by(2).chain([[3, 2, 1], [2, 2, 2], [3, 3, 2]]) {
+        for sizes @ [z, c, t] in
+            [[2, 1, 1], [1, 3, 1], [1, 1, 2], [3, 2, 1], [2, 1, 3], [1, 2, 3], [2, 3, 2]]
+        {
             let count = z * c * t;
             for kind in
                 ["none", "one", "first page", "single", "counted", "unordered", "reversed", "runs"]
