@@ -7,7 +7,7 @@ use gpuproc::{
     },
     device::Kernel,
     gpu::Restrictions,
-    kernels::blur::{Blur, Edge, Method, Taps},
+    kernels::blur::{Blur, Edge, Method, Rounding, Taps},
 };
 
 use crate::{
@@ -281,4 +281,32 @@ fn f32_result_does_not_depend_on_block_height() {
             assert!(all == whole.as_bytes(), "{blur:?} {height}");
         }
     }
+}
+
+/// Sums are rounded to the nearest integer, halves up, by shifts and by divisors of every size.
+#[test]
+fn sums_are_rounded_halves_up() {
+    for shift in 0..=28u32 {
+        let unit = 1u64 << shift;
+        for sum in
+            [0, 1, unit / 2, unit / 2 + 1, unit - 1, unit, 3 * unit / 2, 1000 * unit + unit / 2]
+                .into_iter()
+                .flat_map(|sum| [sum.saturating_sub(1), sum])
+        {
+            // floor(sum / unit + 1 / 2)
+            let expected = (2 * sum + unit) / (2 * unit);
+            assert_eq!(Rounding::Shift(shift).apply(sum), expected, "{sum} by {shift} bits");
+        }
+    }
+    for divisor in [1u32, 2, 3, 9, 10, 257, 65_537] {
+        for up in [0, 4, 8] {
+            for sum in (0..60).chain([65_535 * u64::from(divisor), 12_345_678]) {
+                let exact = (sum << up) as f64 / f64::from(divisor);
+                let expected = (exact + 0.5).floor() as u64;
+                let found = Rounding::Divide { up, divisor }.apply(sum);
+                assert_eq!(found, expected, "{sum} with {up} bits by {divisor}");
+            }
+        }
+    }
+    assert_eq!(Rounding::None.apply(77), 77);
 }

@@ -220,3 +220,21 @@ fn rejects_invalid_parameters() {
     }
     assert!(!folder.path().join("o.raw").exists());
 }
+
+/// Sums over windows of as many samples as 32 bits hold at the largest value, and of a few more.
+#[test]
+fn windows_at_the_limit_of_exact_sums_equal_the_reference() {
+    let wide: Vec<u16> = (0..20).map(|at| 65_535 - (Noise(at).next() % 3) as u16).collect();
+    let bytes: Vec<u8> = (0..20).map(|at| 255 - (Noise(at).next() % 3) as u8).collect();
+    for (samples, method, radii) in [
+        // 65,537 samples of 65,535 fit; 255 x 257 are fewer, 257 x 257 are more.
+        (Samples::from(wide), LocalMethod::Mean, [[127, 128], [128, 128]]),
+        // 66,051 squares of 255 fit: 257 x 257, but not 257 x 259.
+        (bytes.into(), LocalMethod::Sauvola, [[128, 128], [128, 129]]),
+    ] {
+        for [x, y] in radii {
+            let threshold = LocalThreshold { offset: 1.0, k: 1e-4, ..local(method, [x, y, 0]) };
+            assert_is_reference(&threshold, &grid([5, 4, 1], samples.clone()));
+        }
+    }
+}

@@ -189,3 +189,39 @@ fn white_of_32_bits_lies_in_the_last_bin() {
     assert_eq!((&found[0].bins[..], found[0].above), (&[0, 0, 0, 4][..], 0));
     assert_eq!(found[0].bins, found[1].bins);
 }
+
+/// Decodes sRGB (IEC 61966-2-1).
+fn light(value: f64) -> f64 {
+    if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+}
+
+/// Stored values of 8 and 16 bits are decoded, those of other types are light already.
+#[test]
+fn linear_luminance_decodes_samples_of_8_and_16_bits() {
+    for dtype in INTEGERS {
+        let values = pixels(dtype, 3);
+        let (_, max) = type_range(dtype).unwrap();
+        let samples = samples_of(dtype, &values);
+        for (luma, weights) in [
+            (Luma::Linear, [0.2126, 0.7152, 0.0722]),
+            (Luma::Bt601, [0.299, 0.587, 0.114]),
+            (Luma::Bt709, [0.2126, 0.7152, 0.0722]),
+        ] {
+            let is_decoded = luma == Luma::Linear && matches!(dtype, Dtype::U8 | Dtype::U16);
+            let found = numbers(&luma.grey(&samples, 3).unwrap());
+            for (pixel, found) in values.chunks(3).zip(found) {
+                let part = |c: usize| {
+                    let value = pixel[c] as f64;
+                    weights[c] * if is_decoded { light(value / max) * max } else { value }
+                };
+                let exact = part(0) + part(1) + part(2);
+                // Rounded to the sample; light is rounded to a third of a step or less before.
+                let allowed = 0.5 + if is_decoded { 0.2 } else { 1e-6 };
+                assert!(
+                    (found - exact).abs() <= allowed,
+                    "{luma:?} {dtype} {pixel:?}: {found} {exact}"
+                );
+            }
+        }
+    }
+}

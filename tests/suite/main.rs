@@ -112,6 +112,7 @@ mod shell;
 mod shrink_on_load;
 mod simd;
 mod simplify;
+mod simplify_command;
 mod sizes;
 mod skull;
 mod slices;

@@ -226,3 +226,39 @@ fn thresholds_of_floats_lie_between_the_bins() {
     assert_eq!(thresholds(&Samples::F32(vec![f32::NAN, f32::INFINITY]), 1), None);
     assert_eq!(thresholds(&Samples::U32(vec![3, 3, 7]), 1).unwrap(), [5.0]);
 }
+
+/// The range is that of all parts, whichever of them has the ends, and numbers that are not finite do not count.
+#[test]
+fn parts_of_an_input_have_the_thresholds_of_the_whole() {
+    let mut noise = Noise(8);
+    let values: Vec<i32> = (0..90)
+        .map(|i| [-70_000, 5, 90_000][i % 3] + ((noise.next() >> 30) % 9000) as i32)
+        .collect();
+    let whole = [
+        Samples::I32(values.clone()),
+        Samples::U32(values.iter().map(|value| (value + 100_000) as u32).collect()),
+        Samples::F32(values.iter().map(|&value| value as f32 / 8.0).collect()),
+        Samples::F64(values.iter().map(|&value| f64::from(value) * 1e200).collect()),
+        Samples::I16(values.iter().map(|value| (value / 4) as i16).collect()),
+        Samples::U8(values.iter().map(|value| (value / 1000 + 100) as u8).collect()),
+    ];
+    for samples in whole {
+        let expected = thresholds(&samples, 2).unwrap();
+        // The parts with the lowest and the highest sample come first, last, or in between.
+        for first in 0..90 {
+            let at = |at: usize| samples.part((first + at) % 90..(first + at) % 90 + 1);
+            let mut parts: Vec<Samples> = (0..90).map(at).collect();
+            match samples.dtype() {
+                Dtype::F32 => parts.push(Samples::F32(vec![f32::NAN, f32::INFINITY])),
+                Dtype::F64 => parts.insert(0, Samples::F64(vec![f64::NEG_INFINITY, f64::NAN])),
+                _ => {}
+            }
+            let mut otsu = Otsu::new(samples.dtype());
+            if otsu.needs_range() {
+                parts.iter().for_each(|part| otsu.widen_range(part));
+            }
+            parts.iter().for_each(|part| otsu.count(part, 1));
+            assert_eq!(otsu.thresholds(2).unwrap(), expected, "{} {first}", samples.dtype());
+        }
+    }
+}

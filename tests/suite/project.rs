@@ -290,3 +290,38 @@ fn rejects_invalid_projections() {
         assert!(code == 2 && message.contains(part), "{line}: {code} {message}");
     }
 }
+
+/// NaN of either sign wins over every number, wherever it is in the line; -0 is less than 0.
+#[test]
+fn nan_and_zeros_of_both_signs_have_an_order() {
+    let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Arc::new(Timings::new(false)));
+    let others = [-3.0, 5.0, f64::INFINITY, f64::NEG_INFINITY];
+    for (special, is_nan) in [(f64::NAN, true), (-f64::NAN, true), (-0.0, false), (0.0, false)] {
+        for place in 0..5 {
+            for axis in 0..3 {
+                let mut line = if is_nan { others.to_vec() } else { vec![-special; 4] };
+                line.insert(place, special);
+                let mut dims = [1; 3];
+                dims[axis] = 5;
+                let singles: Vec<f32> = line.iter().map(|&value| value as f32).collect();
+                for samples in [Samples::F64(line.clone()), Samples::F32(singles)] {
+                    let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples };
+                    for method in [Method::Max, Method::Min] {
+                        let step = Step { projection: Projection { method, axis }, before: None };
+                        assert_twins(&step, &grid, |cpu, gpu, name| {
+                            assert_eq!(format!("{cpu:?}"), format!("{gpu:?}"), "{name}");
+                        });
+                        let found = step.projection.run(&device, &grid).unwrap();
+                        let Samples::F64(found) = found.converted(Dtype::F64).unwrap() else {
+                            unreachable!()
+                        };
+                        let case = format!("{special} at {place}: {method:?} is {found:?}");
+                        assert_eq!(found[0].is_nan(), is_nan, "{case}");
+                        let is_negative = found[0].is_sign_negative();
+                        assert!(is_nan || is_negative == (method == Method::Min), "{case}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -130,3 +130,60 @@ fn rows_of_wide_images_are_resized_as_images_of_one_row() {
         assert!(resized(dims, size, &bytes) == parts, "{dims:?}");
     }
 }
+
+/// The mean of `line` over the stretch that each of `count` results covers, or the triangle around its centre.
+fn resized_line(line: &[f64], count: usize, filter: Interpolation) -> Vec<f64> {
+    let scale = line.len() as f64 / count as f64;
+    let result = |position: usize| {
+        let (first, end) = (position as f64 * scale, (position + 1) as f64 * scale);
+        let (centre, reach) = (first.midpoint(end), scale.max(1.0));
+        let near = (centre - reach - 1.0).max(0.0) as usize
+            ..line.len().min((centre + reach + 2.0) as usize);
+        let weight = |at: usize| match filter {
+            Interpolation::Area => (end.min(at as f64 + 1.0) - first.max(at as f64)).max(0.0),
+            _ => (1.0 - ((at as f64 + 0.5 - centre) / reach).abs()).max(0.0),
+        };
+        let sum: f64 = near.clone().map(weight).sum();
+        near.map(|at| line[at] * weight(at) / sum).sum()
+    };
+    (0..count).map(result).collect()
+}
+
+/// Results along x are computed in pieces of 8,192 pixels. All pieces have their own windows and weights, for each
+/// number of channels.
+#[test]
+fn long_rows_of_every_type_equal_the_reference() {
+    let mut noise = Noise(6);
+    for (from, to) in [(3000, 20_000), (20_000, 8193)] {
+        for channels in 1..=4 {
+            let values: Vec<f64> =
+                (0..from * channels).map(|_| (noise.unit() * 250.0).floor()).collect();
+            for dtype in [Dtype::U8, Dtype::U16, Dtype::U32, Dtype::F32, Dtype::F64] {
+                for filter in [Interpolation::Area, Interpolation::Linear] {
+                    let samples = Samples::F64(values.clone()).converted(dtype).unwrap();
+                    let grid = Grid { dims: [from, 1, 1], channels, alpha: Alpha::None, samples };
+                    let block = Block { axis: 1, shape: grid.shape(), input: 0..1, output: 0..1 };
+                    let size = Size::Exact([Some(to), Some(1), Some(1)]);
+                    let resize = Resize { size, axes: 2, filter, ..plain() };
+                    let found = Resample { resize: &resize, block: &block }.cpu(&grid).unwrap();
+                    let Samples::F64(found) = found.converted(Dtype::F64).unwrap() else {
+                        unreachable!()
+                    };
+                    assert_eq!(found.len(), to * channels);
+                    let allowed = if dtype.is_float() { 1e-3 } else { 0.51 };
+                    for c in 0..channels {
+                        let line: Vec<f64> =
+                            values.iter().skip(c).step_by(channels).copied().collect();
+                        let expected = resized_line(&line, to, filter);
+                        let own = found.iter().skip(c).step_by(channels).zip(&expected);
+                        let wrong = own.clone().position(|(a, b)| (a - b).abs() > allowed);
+                        assert_eq!(
+                            wrong, None,
+                            "{from} to {to}, {channels} channels, {dtype} {filter:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
