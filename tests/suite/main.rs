@@ -141,6 +141,7 @@ mod unsharp;
 mod unusual_names;
 mod usage;
 mod volume_errors;
+mod volume_grids;
 mod volume_info;
 mod volume_output;
 mod volume_variants;
