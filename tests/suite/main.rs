@@ -88,6 +88,7 @@ mod pages;
 mod plots;
 mod png_variants;
 mod precomputed;
+mod printed_numbers;
 mod project;
 mod random;
 mod regions;

@@ -32,6 +32,16 @@ fn two_names_of_one_file_are_wrong_usage() {
         fs::write(path.join(name), Noise(2).bytes(64)).unwrap();
     }
     fs::write(path.join("list.txt"), "a.pgm\nb.pgm\n").unwrap();
+    // Volumes of several files.
+    let nrrd = "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 4 4 4\nencoding: raw\n";
+    fs::write(path.join("h.nhdr"), format!("{nrrd}data file: p.raw\n\n")).unwrap();
+    fs::write(path.join("l.nhdr"), format!("{nrrd}data file: LIST\nn.raw\nk.raw\n")).unwrap();
+    let meta = "NDims = 3\nDimSize = 4 4 4\nElementType = MET_UCHAR\nElementDataFile = p.raw\n";
+    fs::write(path.join("h.mhd"), meta).unwrap();
+    fs::create_dir(path.join("slices")).unwrap();
+    for name in ["slices/0.pgm", "slices/1.pgm"] {
+        fs::write(path.join(name), &pgm).unwrap();
+    }
     symlink("sub", path.join("linked")).unwrap();
     symlink("a.pgm", path.join("link.pgm")).unwrap();
     symlink("sub/x.png", path.join("dangling.png")).unwrap();
@@ -89,6 +99,20 @@ fn two_names_of_one_file_are_wrong_usage() {
         "sort n.raw p.raw --payload p.raw --payload-output o.raw",
         "scan n.raw k.raw --by-key k.raw",
         "scan n.raw o.raw --by-key k.raw --log-json k.raw",
+        "blur h.nhdr p.raw -s 1",
+        "blur h.nhdr o.raw -s 1 --log-json p.raw",
+        "blur l.nhdr k.raw -s 1",
+        "blur l.nhdr -o o.nrrd -o n.raw -s 1",
+        "blur h.mhd ./p.raw -s 1",
+        "mesh h.mhd s.ply --iso 5 --log-json p.raw",
+        "mesh h.nhdr s.ply --iso 5 --mask h.mhd --log-json h.mhd",
+        "label h.nhdr o.nrrd --table p.raw.csv --log-json p.raw",
+        "blur slices o.nrrd --stack -s 1 --log-json slices/1.pgm",
+        "blur slices slices/0.nrrd --stack -s 1 --log-json slices/0.pgm",
+        "sort n.raw n.raw --payload n.raw --payload-output o.raw",
+        "scan n.raw n.raw --by-key n.raw",
+        "histogram a.pgm --mask a.pgm --equalize a.pgm",
+        "histogram a.pgm --mask hard.pgm --auto-levels a.pgm",
         "info a.pgm --log-json a.pgm",
         "merge a.pgm -o hard.pgm",
         "blur a.pgm x.unknown --log-json=./a.pgm -s 1",
