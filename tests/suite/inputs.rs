@@ -10,8 +10,8 @@ use gpuproc::{
     data::{image::Image, samples::Samples},
     for_samples,
     io::{
-        Source,
-        image::read_image,
+        Limits, Source,
+        image::{open_rows, read_image},
         volume::{Layout, VolumeFile},
     },
     util::{error::Error, timings::Timings},
@@ -27,6 +27,22 @@ pub fn fixture(name: &str) -> PathBuf {
 pub fn load_image(path: impl AsRef<Path>) -> Image {
     let source = Source::File(path.as_ref().to_owned());
     read_image(&source, u64::MAX, &Timings::new(false)).unwrap()
+}
+
+/// The bytes of the samples of the first image of a file, read by rows in several parts; `None` if it is only read as a
+/// whole. Rows are those of the file, whatever its orientation.
+pub fn rows_of(path: impl AsRef<Path>) -> Option<Vec<u8>> {
+    let source = Source::File(path.as_ref().to_owned());
+    let mut rows = open_rows(&source, Limits::from(u64::MAX)).unwrap()?;
+    let row = rows.header().row_bytes();
+    let mut bytes = vec![0; row * rows.header().first.image.height];
+    let (mut rest, mut count) = (&mut bytes[..], 1);
+    while !rest.is_empty() {
+        let (part, after) = rest.split_at_mut(rest.len().min(count * row));
+        rows.read(part).unwrap();
+        (rest, count) = (after, count + 2);
+    }
+    Some(bytes)
 }
 
 /// Reads the header of a volume file.

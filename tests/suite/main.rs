@@ -130,6 +130,7 @@ mod threshold;
 mod ties;
 mod tiff;
 mod tiff_files;
+mod tiff_grid;
 mod tiff_old_jpeg;
 mod tiff_pyramids;
 mod tiff_stacks;
