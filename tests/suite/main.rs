@@ -144,6 +144,7 @@ mod unusual_names;
 mod usage;
 mod volume_errors;
 mod volume_grids;
+mod volume_headers;
 mod volume_info;
 mod volume_output;
 mod volume_variants;
