@@ -87,6 +87,7 @@ mod otsu;
 mod pages;
 mod plots;
 mod png_variants;
+mod portable_images;
 mod precomputed;
 mod printed_numbers;
 mod project;
