@@ -74,6 +74,7 @@ mod memory_inputs;
 mod mesh;
 mod mesh_command;
 mod mesh_formats;
+mod mesh_grid;
 mod mesh_info;
 mod mesh_processing;
 mod mesh_readers;
