@@ -156,6 +156,7 @@ mod web_packing;
 mod webp_lossy;
 mod z_stacks;
 mod zarr;
+mod zarr_grid;
 mod zarr_hostile;
 mod zarr_reader;
 mod zarr_sparse;
