@@ -73,6 +73,7 @@ mod memory;
 mod memory_inputs;
 mod mesh;
 mod mesh_command;
+mod mesh_coordinates;
 mod mesh_formats;
 mod mesh_grid;
 mod mesh_info;
