@@ -14,6 +14,7 @@ use crate::{
     },
     engine::{hints, progress::printable, reduce::for_each_block, session::Session},
     for_number,
+    flow::Host,
     io::{
         Source,
         array::{ArrayFormat, ArrayReader, npy},

@@ -4,6 +4,7 @@ use std::io;
 
 use super::tally::{Name, Outcome};
 use crate::{
+    flow::Host,
     engine::session::Session,
     util::{error::Result, spill::Spill},
 };
