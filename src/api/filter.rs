@@ -72,8 +72,8 @@ macro_rules! filter {
                 progress: &$crate::api::device::Progress<'_>,
                 input: &I,
             ) -> $crate::util::error::Result<$output> {
-                let kernel = std::sync::Arc::new(self.kernel(I::AXES)?);
-                $crate::api::filter::filtered(progress, kernel, input)
+                let filter: Box<dyn $crate::kernels::filter::Filter> = self.kernel(I::AXES)?.into();
+                $crate::api::filter::filtered(progress, filter.into(), input)
             }
 
             $crate::api::filter::kernels!();
@@ -92,7 +92,8 @@ macro_rules! kernels {
             &self,
             axes: usize,
         ) -> $crate::util::error::Result<$crate::api::filter::Kernels> {
-            Ok(vec![std::sync::Arc::new(self.kernel(axes)?)])
+            let filter: Box<dyn $crate::kernels::filter::Filter> = self.kernel(axes)?.into();
+            Ok(vec![filter.into()])
         }
     };
 }

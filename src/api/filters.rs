@@ -48,7 +48,7 @@ operation! {
     /// Each sample becomes the smallest (erode) or largest (dilate) of the samples under a structuring element around it;
     /// other operations combine the two. Type and channels are kept, and each channel is computed by itself. Volumes are
     /// computed in three dimensions. Samples outside do not count. The result is the same on every device.
-    Morph {
+    Morph: Copy {
         /// Operation on the samples under the element
         op: morph::Operation, flag "--op <OP>";
         /// Radius of the element in pixels, 0 to 10000 (box) or 0 to 100 (cross, ball)

@@ -15,7 +15,7 @@ operation! {
     ///
     /// This removes specks and noise, and keeps edges. Type and channels are kept, and each channel is computed by itself.
     /// Volumes are computed in three dimensions. Outside, the nearest sample counts. The result is the same on every device.
-    Median {
+    Median: Copy {
         /// Radius of the box of neighbours in pixels, 0 to 50
         radius: PerAxis<usize> = 1, within 0.0..=50.0, flag "-r, --radius <R[,R..]>";
         /// Percentile to take, 0 (the smallest) to 100 (the largest)
@@ -64,7 +64,7 @@ operation! {
     /// The strength of edges: the root of the summed squares of the derivatives along x, y and, in volumes, z. By default,
     /// Sobel's filter computes them, with the weights -1 0 1 along the axis and 1 2 1 along the others, not divided by their
     /// sum; with `sigma`, derivatives of a Gaussian. Each channel is computed by itself, and alpha is kept.
-    GradientMagnitude {
+    GradientMagnitude: Copy {
         /// Take derivatives of a Gaussian with this standard deviation in pixels, 0 to 500
         ///
         /// The result is the change per pixel, or per voxel, of the smoothed samples. With 0, there is no derivative along an
@@ -127,7 +127,7 @@ operation! {
     ///
     /// Each sample becomes itself plus `amount` times its difference to a Gaussian blur. Type and channels are kept, and alpha
     /// stays the same. Volumes are sharpened in three dimensions. The result is the same on every device.
-    UnsharpMask {
+    UnsharpMask: Copy {
         /// Standard deviation of the blur in pixels, 0 to 500
         sigma: PerAxis<f64> = 1.0, within 0.0..=MAX_SIGMA, flag "-s, --sigma <S[,S..]>";
         /// Strength, 0 to 100; 1 adds the whole difference

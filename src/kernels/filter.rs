@@ -55,6 +55,12 @@ impl dyn Filter + '_ {
     }
 }
 
+impl<F: Filter + 'static> From<F> for Box<dyn Filter> {
+    fn from(filter: F) -> Self {
+        Box::new(filter)
+    }
+}
+
 /// The result of `filter` for a whole grid in memory.
 ///
 /// # Errors

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
-use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction};
+use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
     arguments::{Int, PerAxis, Real},
-    array::{Array, Borrowed, checked_result, stored},
+    array::{Array, Borrowed, bool_as_u8, checked_result, numpy, stored},
     device::{Device, device_for},
     error::exception,
     recorder::Recorder,
 };
 use crate::{
-    data::{description::Description, grid::Grid, samples::Samples},
+    data::{
+        description::{Description, Kind},
+        dtype::Dtype,
+        grid::{Grid, GridType, Shape},
+        samples::Samples,
+    },
     kernels::{
         blur::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
         filter::Filter,
@@ -30,7 +35,7 @@ pub(super) struct Call<'a, 'py> {
 
 impl<'py> Call<'_, 'py> {
     /// Runs the filter that `make` makes for an array with a number of axes. In a chain, records it.
-    pub fn run<F: Filter + 'static>(
+    pub fn run<F: Into<Box<dyn Filter>>>(
         &self,
         make: impl FnOnce(usize) -> Result<F>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -41,11 +46,11 @@ impl<'py> Call<'_, 'py> {
                 ));
             }
             let recorder = recorder.get();
-            recorder.add(Arc::new(make(recorder.axes).map_err(exception)?));
+            recorder.add(Arc::from(make(recorder.axes).map_err(exception)?.into()));
             return Ok(self.image.clone());
         }
         let array = Array::new(self.image, self.channel_axis)?;
-        let filter = make(array.layout.axes).map_err(exception)?;
+        let filter: Box<dyn Filter> = make(array.layout.axes).map_err(exception)?.into();
         let device = device_for(array.py(), self.device, array.bytes())?;
         let (results, shape) = array.with_grids(|grids| {
             let description = Description::from(grids[0].grid_type());
@@ -59,11 +64,33 @@ impl<'py> Call<'_, 'py> {
             let run = |grid: &Borrowed<'_, Grid>| {
                 let prepared =
                     filter.prepared(&device, &description, &mut |consume| consume(grid))?;
-                prepared.as_deref().unwrap_or(&filter).run(&device, grid)
+                prepared.as_deref().unwrap_or(&*filter).run(&device, grid)
             };
             Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))
         })?;
         stored(array.result(results, shape.dims, shape.channels)?, self.out)
+    }
+
+    /// Like [`Call::run`], but booleans are read as 0 and 1, and masks become booleans, except in a chain.
+    pub fn run_classes<F: Into<Box<dyn Filter>>>(
+        &self,
+        make: impl FnOnce(usize) -> Result<F>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (image, mut is_mask) = (&bool_as_u8(self.image)?, false);
+        if image.is_instance_of::<Recorder>() {
+            return self.run(make);
+        }
+        let result = Call { image, out: None, ..*self }.run(|axes| {
+            let filter: Box<dyn Filter> = make(axes)?.into();
+            let any = GridType { shape: Shape { dims: [1; 3], channels: 1 }, dtype: Dtype::U8 };
+            is_mask = filter.describe(any.into())?.kind == Kind::Mask;
+            Ok(filter)
+        })?;
+        let py = result.py();
+        stored(
+            if is_mask { numpy(py)?.call_method1("not_equal", (result, 0))? } else { result },
+            self.out,
+        )
     }
 }
 

@@ -23,13 +23,12 @@ use super::{
 use crate::{
     api::{
         GradientMagnitude, Median, Morph, UnsharpMask,
-        operation::{Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value},
+        operation::{
+            Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
+        },
     },
     util::error::{Error, Result},
 };
-
-/// Number of the arguments that every function has after its own.
-const SHARED: usize = 3;
 
 /// The functions of all operations.
 fn functions() -> Vec<Declaration> {
@@ -59,24 +58,34 @@ pub(super) fn stubs() -> String {
 struct Declaration {
     function: &'static Function,
     arguments: Vec<Argument>,
+    /// Number of the last arguments, which all functions have.
+    shared: usize,
     documentation: String,
     run: fn(&Function, &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
 }
 
-/// An argument with its types in documentation and in stubs.
+/// An argument with its types in documentation and in stubs, or two arguments of one parameter.
 #[derive(Clone)]
 struct Argument {
     name: &'static str,
-    default: &'static str,
+    default: Option<&'static str>,
     doc_type: String,
     stub_type: String,
     help: String,
 }
 
 /// The parameters of a function.
-fn parameters<T: Operation>(function: &Function) -> impl Iterator<Item = &'static Parameter<T>> {
-    let fixed = function.fixed.map(|fixed| fixed.parameter);
-    T::PARAMETERS.iter().filter(move |own| !own.is_flag_only && Some(own.name) != fixed)
+fn parameters<T: Operation>(function: &Function) -> Vec<&'static Parameter<T>> {
+    let named = |name: &&'static str| T::PARAMETERS.iter().find(|own| own.name == *name);
+    let first = function.positional.iter().filter_map(named);
+    let others = T::PARAMETERS.iter().filter(|own| match function.keywords {
+        Some(keywords) => keywords.contains(&own.name),
+        None => {
+            let is_fixed = function.fixed.is_some_and(|(name, _)| name == own.name);
+            !own.is_flag_only && !is_fixed && !function.positional.contains(&own.name)
+        }
+    });
+    first.chain(others.filter(|own| !own.python.is_empty())).collect()
 }
 
 /// The functions of an operation.
@@ -87,19 +96,39 @@ fn declarations<T: Operation>() -> Vec<Declaration> {
             ("out", ["ndarray", "Array"], "Array for the result, with its shape and type"),
             ("device", ["Device"; 2], "The device; by default that of `set_device`"),
         ];
-        let shared = shared.map(|(name, types, help)| Argument::optional(name, types, help));
-        let arguments: Vec<_> = parameters::<T>(function).map(Argument::of).chain(shared).collect();
-        let text = function.fixed.map_or(T::TEXT, |fixed| fixed.text);
-        let documentation = documentation(text, &arguments, T::RETURNS, function.example);
-        Declaration { function, arguments, documentation, run: run::<T> }
+        let (image, shared) = if T::MAKES_CLASSES {
+            ("Image or volume of 1 to 3 axes", &shared[1..])
+        } else {
+            ("Image or volume of 1 to 3 axes, and one more with `channel_axis`", &shared[..])
+        };
+        let others = shared.iter().map(|&(name, [doc_type, stub_type], help)| Argument {
+            name,
+            default: Some("None"),
+            doc_type: format!("{doc_type}, optional"),
+            stub_type: format!("{stub_type} | None"),
+            help: paragraphs(help, "    "),
+        });
+        let own = parameters::<T>(function).into_iter().map(|own| Argument::of(own, function));
+        let arguments: Vec<_> = own.chain(others).collect();
+        let text = spelled::<T>(function.text.unwrap_or(T::TEXT), |own| own.python);
+        let documentation = format!(
+            "{}\nParameters\n----------\nimage : array_like\n    {image}.\n{}\n\
+             Returns\n-------\nndarray\n    {}\n\n\
+             Examples\n--------\n>>> import numpy as np, gpuproc as gp\n{}\n",
+            paragraphs(&text, ""),
+            arguments.iter().map(Argument::documentation).collect::<String>(),
+            T::RETURNS,
+            function.example
+        );
+        Declaration { function, arguments, shared: shared.len(), documentation, run: run::<T> }
     });
     all.collect()
 }
 
 impl Argument {
-    fn of<T>(own: &Parameter<T>) -> Self {
-        let mut help = own.text.trim_end().to_owned();
-        let [doc_type, stub_type] = match own.kind {
+    fn of<T: Operation>(own: &Parameter<T>, function: &Function) -> Self {
+        let mut note = "";
+        let [mut doc_type, mut stub_type] = match own.kind {
             Kind::Switch => ["bool".into(), "bool".into()],
             Kind::Choice(choices) => {
                 let names: Vec<_> = choices.iter().map(|own| format!("{:?}", own.name())).collect();
@@ -109,28 +138,37 @@ impl Argument {
             Kind::Number { is_whole, is_per_axis } => {
                 let number = if is_whole { "int" } else { "float" };
                 if is_per_axis {
-                    let end = help.find("\n\n").unwrap_or(help.len());
-                    help.insert_str(end, ", for all axes or for each axis");
+                    note = ", for all axes or for each axis";
                     let doc_type = format!("{number} or sequence of {number}");
                     [doc_type, format!("{number} | Sequence[{number}]")]
                 } else {
                     [number.into(), number.into()]
                 }
             }
+            Kind::List => ["sequence of float".into(), "Sequence[float]".into()],
+            Kind::Pair => ["float".into(), "float".into()],
         };
-        if own.is_optional {
-            return Self::optional(own.python, [&doc_type, &stub_type], &help);
+        let changed = function.defaults.iter().find(|(name, _)| *name == own.name);
+        let is_switch = own.kind == Kind::Switch;
+        let default = match changed.map(|(_, default)| *default).or(own.default) {
+            Some("true") => Some("True"),
+            None if is_switch => Some("False"),
+            None if own.is_optional && own.group.is_none() => None,
+            default => default,
+        };
+        if let Some(default) = default {
+            doc_type += &format!(", default {default}");
+        } else if own.group.is_none() {
+            doc_type += ", optional";
+            stub_type += " | None";
         }
-        let default = own.default.unwrap_or("False");
-        let doc_type = format!("{doc_type}, default {default}");
-        let help = paragraphs(&help, "    ");
+        let default = default.or(own.group.is_none().then_some("None"));
+        let help = paragraphs(&own.help(note, |own| own.python), "    ");
         Self { name: own.python, default, doc_type, stub_type, help }
     }
 
-    fn optional(name: &'static str, [doc_type, stub_type]: [&str; 2], help: &str) -> Self {
-        let (doc_type, stub_type) =
-            (format!("{doc_type}, optional"), format!("{stub_type} | None"));
-        Self { name, default: "None", doc_type, stub_type, help: paragraphs(help, "    ") }
+    fn documentation(&self) -> String {
+        format!("{} : {}\n{}", self.name, self.doc_type, self.help)
     }
 }
 
@@ -146,9 +184,12 @@ impl Declaration {
     /// The lines of the stub file.
     fn stub(&self) -> String {
         let all = self.arguments("image: ArrayLike", |own| {
-            format!("{}: {} = {}", own.name, own.stub_type, own.default)
+            let default = own.default.map(|text| format!(" = {text}")).unwrap_or_default();
+            let names = own.name.split(", ");
+            let typed = names.map(|name| format!("{name}: {}{default}", own.stub_type));
+            typed.collect::<Vec<_>>().join(", ")
         });
-        let (own, shared) = all.split_at(all.len() - SHARED);
+        let (own, shared) = all.split_at(all.len() - self.shared);
         let [own, shared] = [own, shared].map(|line| line.join(", "));
         format!("def {}(\n    {own},\n    {shared},\n) -> Array: ...\n", self.function.name)
     }
@@ -156,7 +197,10 @@ impl Declaration {
     /// The function.
     fn compile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Self { function, run, .. } = *self;
-        let signature = self.arguments("image", |own| format!("{}={}", own.name, own.default));
+        let signature = self.arguments("image", |own| {
+            let default = own.default.map(|text| format!("={text}")).unwrap_or_default();
+            format!("{}{default}", own.name)
+        });
         let names: Vec<&str> = self.arguments.iter().map(|own| own.name).collect();
         let (signature, names) = (signature.join(", "), names.join(", "));
         let source = format!("def {}({signature}): return _run(image, {names})", function.name);
@@ -173,20 +217,6 @@ impl Declaration {
     }
 }
 
-/// The documentation in the format of NumPy.
-fn documentation(text: &str, arguments: &[Argument], returns: &str, example: &str) -> String {
-    let arguments =
-        arguments.iter().map(|own| format!("{} : {}\n{}", own.name, own.doc_type, own.help));
-    let (text, arguments) = (paragraphs(text, ""), arguments.collect::<String>());
-    format!(
-        "{text}\n\
-         Parameters\n----------\n\
-         image : array_like\n    Image or volume of 1 to 3 axes, and one more with `channel_axis`.\n{arguments}\n\
-         Returns\n-------\nndarray\n    {returns}\n\n\
-         Examples\n--------\n>>> import numpy as np, gpuproc as gp\n{example}\n"
-    )
-}
-
 /// The lines of `text` behind `indent`. Each paragraph ends with a full stop.
 fn paragraphs(text: &str, indent: &str) -> String {
     let paragraphs = text.trim_end().split("\n\n").map(|paragraph| {
@@ -198,38 +228,52 @@ fn paragraphs(text: &str, indent: &str) -> String {
 
 /// Runs the operation on the arguments `image`, those of `parameters`, and the shared ones.
 fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
-    let image = arguments.get_item(0)?;
+    let mut values = arguments.iter();
+    let mut next = || values.next().expect("one for each name");
+    let image = next();
     let mut operation = T::default();
-    if let Some(fixed) = function.fixed {
-        let own = T::PARAMETERS.iter().find(|own| own.name == fixed.parameter);
-        own.into_iter().for_each(|own| (own.set)(&mut operation, Given::Choice(fixed.choice)));
+    if let Some((name, choice)) = function.fixed {
+        let own = T::PARAMETERS.iter().find(|own| own.name == name);
+        own.into_iter().for_each(|own| (own.set)(&mut operation, Given::Choice(choice)));
     }
-    let count = arguments.len() - SHARED;
-    for (own, value) in parameters::<T>(function).zip(arguments.get_slice(1, count)) {
-        let given = read(own, &value)?;
+    let named = |error| exception(renamed::<T>(error, |own| own.python));
+    for own in parameters::<T>(function) {
+        let given = read(own, &mut next)?;
         // Types without sign cannot hold all numbers.
-        own.check(given, 3).map_err(exception)?;
+        own.check(&given, 3).map_err(named)?;
         (own.set)(&mut operation, given);
     }
-    let shared = arguments.get_slice(count, arguments.len());
-    let channel_axis: Option<Int> = shared.get_item(0)?.extract()?;
-    let out: Option<Bound<'_, PyAny>> = shared.get_item(1)?.extract()?;
-    let device = shared.get_item(2)?;
+    let channel_axis: Option<Int> = if T::MAKES_CLASSES { None } else { next().extract()? };
+    let (out, device) = (next(), next());
+    let out = (!out.is_none()).then_some(&out);
     let device = device.extract::<Option<Bound<'_, Device>>>();
     let device = device.map_err(|_| PyTypeError::new_err("device: expected a Device"))?;
-    let call = Call { image: &image, channel_axis, out: out.as_ref(), device: device.as_ref() };
-    call.run(|axes| operation.kernel(axes)).map(Bound::unbind)
+    let call = Call { image: &image, channel_axis, out, device: device.as_ref() };
+    let make = |axes| operation.kernel(axes).map_err(|error| renamed::<T>(error, |own| own.python));
+    let result = if T::MAKES_CLASSES { call.run_classes(make) } else { call.run(make) };
+    result.map(Bound::unbind)
 }
 
 /// Reads the value of a parameter.
-fn read<T>(own: &Parameter<T>, value: &Bound<'_, PyAny>) -> PyResult<Given> {
-    if own.is_optional && value.is_none() {
+fn read<'py, T>(
+    own: &Parameter<T>,
+    next: &mut impl FnMut() -> Bound<'py, PyAny>,
+) -> PyResult<Given> {
+    let name = own.python;
+    if own.kind == Kind::Pair {
+        let number = |name| next().extract::<Real>()?.number(name).map_err(exception);
+        return name.split(", ").map(number).collect::<PyResult<_>>().map(Given::List);
+    }
+    let value = next();
+    if own.is_optional && own.group.is_none() && value.is_none() {
         return Ok(Given::Nothing);
     }
-    let name = own.python;
     let given = match own.kind {
-        Kind::Switch => return value.extract().map(Given::Switch),
-        Kind::Choice(choices) => given(value)?
+        Kind::Switch => {
+            let wrong = |_| PyTypeError::new_err(format!("{name}: expected a bool"));
+            return value.extract().map(Given::Switch).map_err(wrong);
+        }
+        Kind::Choice(choices) => given(&value)?
             .map_err(|wrong| wrong.of(name))
             .and_then(|text: String| choice(name, choices, &text)),
         Kind::Number { is_whole: true, is_per_axis: true } => {
@@ -242,6 +286,9 @@ fn read<T>(own: &Parameter<T>, value: &Bound<'_, PyAny>) -> PyResult<Given> {
             value.extract::<Int>()?.number(name).map(|number| Given::from(number as f64))
         }
         Kind::Number { .. } => value.extract::<Real>()?.number(name).map(Given::from),
+        Kind::List | Kind::Pair => {
+            value.extract::<arguments::PerAxis<f64>>()?.list(name).map(Given::List)
+        }
     };
     given.map_err(exception)
 }

@@ -174,13 +174,15 @@ impl Error {
 /// Checks that the parameter `name` is within `range`.
 pub fn check_range(name: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
     let (min, max) = (range.start(), range.end());
-    match range.contains(&value) {
-        true => Ok(()),
-        false if *max == f64::MAX => {
-            Err(Error::usage(format_args!("{name} is {value}, expected {min} or more")))
-        }
-        false => Err(Error::usage(format_args!("{name} is {value}, expected {min} to {max}"))),
+    if range.contains(&value) {
+        return Ok(());
     }
+    let expected = match *max {
+        f64::MAX if *min == f64::MIN => "a finite number".to_owned(),
+        f64::MAX => format!("{min} or more"),
+        _ => format!("{min} to {max}"),
+    };
+    Err(Error::usage(format_args!("{name} is {value}, expected {expected}")))
 }
 
 #[cfg(test)]

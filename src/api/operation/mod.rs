@@ -15,7 +15,7 @@ pub use value::{Choice, Given, Kind, PerAxis, Value, WrongParameter};
 
 use crate::{
     kernels::filter::Filter,
-    util::error::{Result, check_range},
+    util::error::{Error, Result, check_range},
 };
 
 /// A parameter of the operation `T`.
@@ -23,9 +23,9 @@ use crate::{
 pub struct Parameter<T> {
     /// Its name.
     pub name: &'static str,
-    /// Its name in Python.
+    /// Its name in Python, which lacks it if this is empty.
     pub python: &'static str,
-    /// Its flag as in help: `-r, --radius <R[,R..]>`.
+    /// Its flag as in help: `-r, --radius <R[,R..]>`. Without one, the command line lacks it.
     pub flag: &'static str,
     /// Its documentation. A name between backticks is another parameter.
     pub text: &'static str,
@@ -39,6 +39,10 @@ pub struct Parameter<T> {
     pub default: Option<&'static str>,
     /// Whether only the command line has it.
     pub is_flag_only: bool,
+    /// The group of which exactly one parameter is given.
+    pub group: Option<&'static str>,
+    /// The parameter of a group that it belongs to.
+    pub needs: Option<&'static str>,
     /// Returns its value.
     pub get: fn(&T) -> Given,
     /// Sets its value, unless that is of another kind.
@@ -47,20 +51,31 @@ pub struct Parameter<T> {
 
 impl<T> Parameter<T> {
     /// Whether all numbers are within the range.
-    pub fn is_in_range(&self, given: Given) -> bool {
+    pub fn is_in_range(&self, given: &Given) -> bool {
         self.check(given, 3).is_ok()
     }
 
     /// Checks the numbers of an input of `axes` axes.
     ///
     /// # Errors
-    /// When one is out of range.
-    pub fn check(&self, given: Given, axes: usize) -> Result<()> {
+    /// When one is out of range: a [`WrongParameter`].
+    pub fn check(&self, given: &Given, axes: usize) -> Result<()> {
         let (Some(range), Given::Numbers(numbers)) = (&self.range, given) else { return Ok(()) };
-        numbers
-            .values(axes)
-            .iter()
-            .try_for_each(|&number| check_range(self.name, number, range.clone()))
+        let check = |&number: &f64| check_range("", number, range.clone());
+        let wrong = |error: Error| WrongParameter::error(self.name, error.to_string());
+        numbers.values(axes).iter().try_for_each(check).map_err(wrong)
+    }
+
+    /// The text with the names of parameters as `name` returns them, such as their flags, and `note` at the end of the first
+    /// paragraph, before the default.
+    pub fn help(&self, note: &str, name: fn(&Self) -> &'static str) -> String
+    where
+        T: Declared,
+    {
+        let mut text = spelled(self.text.trim_end(), name);
+        let end = text.find(" [default").or(text.find("\n\n")).unwrap_or(text.len());
+        text.insert_str(end, note);
+        text
     }
 }
 
@@ -71,21 +86,16 @@ pub struct Function {
     pub name: &'static str,
     /// The first parameters, which may be given without their names.
     pub positional: &'static [&'static str],
-    /// The choice that the function stands for, if it does not stand for the whole operation.
-    pub fixed: Option<Fixed>,
+    /// The other parameters; `None` for all others of the operation.
+    pub keywords: Option<&'static [&'static str]>,
+    /// Defaults that differ from those of the operation, as literals of Rust.
+    pub defaults: &'static [(&'static str, &'static str)],
+    /// A parameter that has one value, the name of a choice.
+    pub fixed: Option<(&'static str, &'static str)>,
+    /// Summary of what the function does, if it does not stand for the whole operation.
+    pub text: Option<&'static str>,
     /// A session in Python.
     pub example: &'static str,
-}
-
-/// A parameter with one value, and what the operation does then.
-#[derive(Clone, Copy, Debug)]
-pub struct Fixed {
-    /// Name of the parameter.
-    pub parameter: &'static str,
-    /// Name of the choice.
-    pub choice: &'static str,
-    /// Summary of the operation with this value.
-    pub text: &'static str,
 }
 
 /// The table of an operation. `operation!` makes it.
@@ -102,10 +112,30 @@ pub trait Declared: Clone + Default + Send + Sync + 'static {
     const EXAMPLES: &'static [&'static str];
 }
 
+/// `text` with the names of parameters between backticks as `name` returns them.
+pub fn spelled<T: Declared>(text: &str, name: fn(&Parameter<T>) -> &'static str) -> String {
+    T::PARAMETERS
+        .iter()
+        .fold(text.to_owned(), |text, own| text.replace(&format!("`{}`", own.name), name(own)))
+}
+
+/// The error about a parameter with its name as `name` returns it.
+pub fn renamed<T: Declared>(error: Error, name: fn(&Parameter<T>) -> &'static str) -> Error {
+    let wrong = error.chain().find_map(|cause| cause.downcast_ref::<WrongParameter>());
+    let own = wrong.and_then(|wrong| T::PARAMETERS.iter().find(|own| own.name == wrong.name));
+    match (wrong, own) {
+        (Some(wrong), Some(own)) => Error::usage(format_args!("{}{}", name(own), wrong.text)),
+        _ => error,
+    }
+}
+
 /// An operation from samples to samples.
 pub trait Operation: Declared {
     /// The filter that computes it.
-    type Kernel: Filter + 'static;
+    type Kernel: Into<Box<dyn Filter>>;
+    /// Whether results have one channel of classes or labels. Booleans are read as 0 and 1 then, and masks become booleans in
+    /// Python.
+    const MAKES_CLASSES: bool = false;
 
     /// The filter for an input of `axes` axes. All numbers are in their ranges.
     ///
@@ -118,7 +148,7 @@ pub trait Operation: Declared {
     /// # Errors
     /// When a parameter is wrong. The error says which.
     fn kernel(&self, axes: usize) -> Result<Self::Kernel> {
-        Self::PARAMETERS.iter().try_for_each(|own| own.check((own.get)(self), axes))?;
+        Self::PARAMETERS.iter().try_for_each(|own| own.check(&(own.get)(self), axes))?;
         self.filter(axes)
     }
 }
@@ -131,27 +161,31 @@ pub(super) fn initial<V: Value>(default: Option<Given>) -> V {
 
 /// Declares an operation: its documentation, the parameters, the functions in Python, and examples of command lines.
 ///
-/// `library` fixes the value of a parameter that only the command line has. A function of Python is followed by its positional
-/// parameters, and by the value of a parameter if it stands for a part of the operation. Its other parameters have defaults.
+/// `library` fixes the value of a parameter that only the command line has; `python ""` hides one from Python. Exactly one
+/// parameter of the group `one of NAME` is given, for which the library has constructors in place of setters; others belong to
+/// one of them (`for NAME`). A function of Python lists its positional parameters and, after a semicolon, the others, if these
+/// are not all others. It may have a value of a parameter, other defaults, and a summary of its own.
 macro_rules! operation {
     (
         $(#[doc = $text:literal])+
-        $type:ident {
+        $type:ident $(: $copy:ident)? {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)?,
-                    flag $flag:literal $(, python $python:ident)? $(, library $fixed:literal)?;
+                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal)?
+                    $(, python $python:tt)? $(, library $fixed:literal)? $(, one of $group:ident)? $(, for $needs:ident)?;
             )+
         }
         returns $returns:literal;
         $(
-            python $function:ident($($positional:ident),*)
-                $(with $parameter:ident $choice:literal: $title:literal)?, $example:literal;
+            python $function:ident(
+                $($positional:ident $(= $initial:literal)?),* $(; $($keyword:ident $(= $other:literal)?),*)?
+            )
+                $(with $parameter:ident $choice:literal)? $(: $title:literal)?, $example:literal;
         )+
         examples $($line:literal)+;
     ) => {
         $(#[doc = $text])+
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq $(, $copy)?)]
         pub struct $type { $($field: $value,)+ }
 
         impl Default for $type {
@@ -165,7 +199,7 @@ macro_rules! operation {
         }
 
         impl $type {
-            $(operation! { @setter $field: $value, [$($help)+] $($default)? $(, $fixed)? })+
+            $(operation! { @setter $field: $value, [$($help)+] $($default)? $(, $fixed)? $(, $group)? })+
         }
 
         impl $crate::api::operation::Declared for $type {
@@ -174,14 +208,16 @@ macro_rules! operation {
                 $crate::api::operation::Parameter {
                     name: stringify!($field),
                     python: operation!(@python $field $($python)?),
-                    flag: $flag,
+                    flag: concat!($($flag)?),
                     text: concat!($($help, "\n"),+),
                     kind: <$value as $crate::api::operation::Value>::KIND,
                     range: operation!(@option $($range)?),
                     is_optional: <$value as $crate::api::operation::Value>::IS_OPTIONAL,
                     default: operation!(@option $(stringify!($default))?),
                     is_flag_only: operation!(@is_given $($fixed)?),
-                    get: |own| $crate::api::operation::Value::given(own.$field),
+                    group: operation!(@option $(stringify!($group))?),
+                    needs: operation!(@option $(stringify!($needs))?),
+                    get: |own| $crate::api::operation::Value::given(&own.$field),
                     set: |own, given| {
                         if let Some(value) = $crate::api::operation::Value::from_given(given) {
                             own.$field = value;
@@ -193,11 +229,13 @@ macro_rules! operation {
                 $crate::api::operation::Function {
                     name: stringify!($function),
                     positional: &[$(stringify!($positional)),*],
-                    fixed: operation!(@option $($crate::api::operation::Fixed {
-                        parameter: stringify!($parameter),
-                        choice: $choice,
-                        text: $title,
-                    })?),
+                    keywords: operation!(@option $(&[$(stringify!($keyword)),*])?),
+                    defaults: &[
+                        $($((stringify!($positional), stringify!($initial)),)?)*
+                        $($($((stringify!($keyword), stringify!($other)),)?)*)?
+                    ],
+                    fixed: operation!(@option $((stringify!($parameter), $choice))?),
+                    text: operation!(@option $($title)?),
                     example: $example,
                 },
             )+];
@@ -206,6 +244,7 @@ macro_rules! operation {
         }
     };
     (@python $field:ident) => { stringify!($field) };
+    (@python $field:ident $python:literal) => { $python };
     (@python $field:ident $python:ident) => { stringify!($python) };
     (@given) => { None };
     (@given $value:literal) => { Some($crate::api::operation::Given::from($value)) };
@@ -213,7 +252,7 @@ macro_rules! operation {
     (@is_given $value:literal) => { true };
     (@option) => { None };
     (@option $value:expr) => { Some($value) };
-    (@setter $field:ident: $value:ty, [$($help:literal)+], $fixed:literal) => {};
+    (@setter $field:ident: $value:ty, [$($help:literal)+] $($default:literal)?, $($no:tt)+) => {};
     (@setter $field:ident: $value:ty, [$($help:literal)+] $($default:literal)?) => {
         $(#[doc = $help])+
         $(#[doc = concat!("\n\nThe default is ", stringify!($default), ".")])?

@@ -78,7 +78,7 @@ impl WrongParameter {
 }
 
 /// A value as a front end reads it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     /// An optional value that is omitted.
     Nothing,
@@ -88,6 +88,8 @@ pub enum Given {
     Choice(&'static str),
     /// A number, or one for each axis.
     Numbers(PerAxis<f64>),
+    /// Any number of numbers.
+    List(Vec<f64>),
 }
 
 impl From<f64> for Given {
@@ -149,6 +151,10 @@ pub enum Kind {
         /// Whether there may be one for each axis.
         is_per_axis: bool,
     },
+    /// Any number of numbers.
+    List,
+    /// Two numbers in ascending order.
+    Pair,
 }
 
 impl Kind {
@@ -163,12 +169,14 @@ impl Kind {
             Self::Switch => Given::Switch(false),
             Self::Choice(choices) => Given::Choice(choices[0].name()),
             Self::Number { .. } => Given::from(0.0),
+            Self::List => Given::List(Vec::new()),
+            Self::Pair => Given::List(vec![0.0; 2]),
         }
     }
 }
 
 /// The type of a parameter.
-pub trait Value: Copy {
+pub trait Value: Clone {
     /// How front ends read it.
     const KIND: Kind;
     /// Whether the value may be omitted.
@@ -178,7 +186,7 @@ pub trait Value: Copy {
     fn from_given(given: Given) -> Option<Self>;
 
     /// The value in the form in which front ends read it.
-    fn given(self) -> Given;
+    fn given(&self) -> Given;
 }
 
 /// Makes an enum the type of a parameter. Each variant has its names and what it means.
@@ -199,7 +207,7 @@ macro_rules! choices {
                 None
             }
 
-            fn given(self) -> $crate::api::operation::Given {
+            fn given(&self) -> $crate::api::operation::Given {
                 let names = match self { $(Self::$variant => $names),+ };
                 $crate::api::operation::Given::Choice(names.split('|').next().unwrap_or_default())
             }
@@ -252,8 +260,8 @@ impl<N: Number> Value for N {
         PerAxis::<N>::from_given(given).map(|number| number.values[0])
     }
 
-    fn given(self) -> Given {
-        PerAxis::from(self).given()
+    fn given(&self) -> Given {
+        PerAxis::from(*self).given()
     }
 }
 
@@ -265,8 +273,8 @@ impl<N: Number> Value for PerAxis<N> {
         Some(numbers.map(N::from_f64))
     }
 
-    fn given(self) -> Given {
-        Given::Numbers(self.map(N::to_f64))
+    fn given(&self) -> Given {
+        Given::Numbers((*self).map(N::to_f64))
     }
 }
 
@@ -278,8 +286,8 @@ impl Value for bool {
         Some(is_on)
     }
 
-    fn given(self) -> Given {
-        Given::Switch(self)
+    fn given(&self) -> Given {
+        Given::Switch(*self)
     }
 }
 
@@ -291,7 +299,31 @@ impl<V: Value> Value for Option<V> {
         if given == Given::Nothing { Some(None) } else { V::from_given(given).map(Some) }
     }
 
-    fn given(self) -> Given {
-        self.map_or(Given::Nothing, V::given)
+    fn given(&self) -> Given {
+        self.as_ref().map_or(Given::Nothing, V::given)
+    }
+}
+
+impl Value for Vec<f64> {
+    const KIND: Kind = Kind::List;
+
+    fn from_given(given: Given) -> Option<Self> {
+        if let Given::List(numbers) = given { Some(numbers) } else { None }
+    }
+
+    fn given(&self) -> Given {
+        Given::List(self.clone())
+    }
+}
+
+impl Value for [f64; 2] {
+    const KIND: Kind = Kind::Pair;
+
+    fn from_given(given: Given) -> Option<Self> {
+        Vec::from_given(given)?.try_into().ok()
+    }
+
+    fn given(&self) -> Given {
+        Given::List(self.to_vec())
     }
 }

@@ -1,14 +1,14 @@
 //! The command line of an operation that the library declares: a flag for each parameter, and the flags of files.
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
+    Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
 use super::{FilterArgs, FilterCommand, parse_per_axis};
 use crate::{
-    api::operation::{Choice, Given, Kind, Operation, Parameter, Value, WrongParameter},
-    util::error::{Error, Result},
+    api::operation::{Choice, Given, Kind, Operation, Parameter, Value, renamed, spelled},
+    util::error::Result,
 };
 
 /// The arguments of the command of the operation `T`.
@@ -21,17 +21,40 @@ pub struct OperationArgs<T> {
 impl<T: Operation> OperationArgs<T> {
     /// The command that filters the files.
     pub fn command(self) -> FilterCommand {
-        let Self { operation, files } = self;
-        FilterCommand::new(files, move |_, axes| {
-            Ok(Box::new(operation.kernel(axes).map_err(with_flag::<T>)?))
-        })
+        let (kernel, files) = self.split();
+        FilterCommand::new(files, move |_, axes| kernel(axes).map(T::Kernel::into))
     }
+
+    /// The function that makes the filter for an input of 2 or 3 axes, and the flags of files.
+    pub fn split(self) -> (impl Fn(usize) -> Result<T::Kernel> + Clone, FilterArgs) {
+        let Self { operation, mut files } = self;
+        files.makes_classes = T::MAKES_CLASSES;
+        let kernel =
+            move |axes| operation.kernel(axes).map_err(|error| renamed::<T>(error, long_name));
+        (kernel, files)
+    }
+}
+
+/// The parameters that have flags.
+fn with_flags<T: Operation>() -> impl Iterator<Item = &'static Parameter<T>> {
+    T::PARAMETERS.iter().filter(|own| !own.flag.is_empty())
 }
 
 impl<T: Operation> Args for OperationArgs<T> {
     fn augment_args(command: Command) -> Command {
-        let command = T::PARAMETERS.iter().map(arg::<T>).fold(command, Command::arg);
-        let text = spelled::<T>(T::TEXT);
+        let mut command = with_flags::<T>().map(arg).fold(command, Command::arg);
+        let mut shown: Vec<String> =
+            with_flags::<T>().filter(|own| own.group.is_some()).map(usage).collect();
+        if let Some(group) = T::PARAMETERS.iter().find_map(|own| own.group) {
+            if shown.len() > 3 {
+                shown.splice(3.., ["...".into()]);
+            }
+            let (name, shown) = (command.get_name().to_owned(), shown.join("|"));
+            command = command
+                .group(ArgGroup::new(group).required(true))
+                .override_usage(format!("gpuproc {name} [OPTIONS] <{shown}> [FILE]..."));
+        }
+        let text = unwrapped(&spelled::<T>(T::TEXT, long_name));
         let examples = T::EXAMPLES.iter().map(|line| format!("\n  {line}"));
         FilterArgs::augment_args(command)
             .about(first_paragraph(&text).trim_end_matches('.').to_owned())
@@ -51,11 +74,14 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
 
     fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, ClapError> {
         let mut operation = T::default();
-        for own in T::PARAMETERS {
-            let given = if own.kind == Kind::Switch {
-                Given::Switch(matches.get_flag(own.name))
-            } else {
-                matches.get_one(own.name).copied().unwrap_or(Given::Nothing)
+        for own in with_flags::<T>() {
+            let given = match own.kind {
+                Kind::Switch => Given::Switch(matches.get_flag(own.name)),
+                Kind::List => {
+                    let numbers = matches.get_many(own.name).into_iter().flatten();
+                    Given::List(numbers.copied().collect())
+                }
+                _ => matches.get_one(own.name).cloned().unwrap_or(Given::Nothing),
             };
             (own.set)(&mut operation, given);
         }
@@ -72,52 +98,78 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
 fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     let (short, _) = own.flag.split_once(", ").unwrap_or_default();
     let (_, value) = own.flag.split_once(" <").unwrap_or_default();
-    let mut text = spelled::<T>(own.text);
-    if matches!(own.kind, Kind::Number { is_per_axis: true, .. }) {
-        let end = text.find("\n\n").unwrap_or(text.len());
-        text.insert_str(end, ", or one per axis: 2,2,1");
-    }
+    let is_per_axis = matches!(own.kind, Kind::Number { is_per_axis: true, .. });
+    let note = if is_per_axis { ", or one per axis: 3,3,1" } else { "" };
+    let text = unwrapped(&own.help(note, long_name));
     let help = first_paragraph(&text).to_owned();
     let mut arg =
         Arg::new(own.name).short(short.chars().nth(1)).long(long_name(own).trim_start_matches('-'));
     if text != help {
         arg = arg.long_help(text);
     }
-    arg = arg.help(help);
+    let is_in_group = |other: &&Parameter<T>| other.group.is_some();
+    if let Some(needed) = own.needs {
+        let others = T::PARAMETERS.iter().filter(is_in_group).map(|other| other.name);
+        arg = arg.requires(needed).conflicts_with_all(others.filter(|&name| name != needed));
+    }
     let default = own.default.map(|text| text.trim_matches('"').trim_end_matches(".0"));
+    let needs_no_value = own.is_optional || own.group.is_some() || own.kind == Kind::Switch;
+    let is_signed = own.range.as_ref().is_none_or(|range| *range.start() < 0.0);
     let arg = arg
+        .help(help)
+        .groups(own.group)
         .value_name(value.trim_end_matches('>'))
-        .required(default.is_none() && !own.is_optional && own.kind != Kind::Switch)
+        .required(default.is_none() && !needs_no_value)
         .default_value(default);
     match own.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
-        Kind::Choice(choices) => arg.value_parser(choice_parser(choices)),
-        Kind::Number { is_whole, is_per_axis } => arg.value_parser(move |text: &str| {
-            let number = |part: &str| {
-                if is_whole {
-                    part.parse::<u64>().ok().map(|number| number as f64)
-                } else {
-                    part.parse().ok()
-                }
-            };
-            let numbers = parse_per_axis(text, number);
-            let given = numbers.filter(|_| is_per_axis || !text.contains(',')).map(Given::Numbers);
-            let given = given.filter(|&given| own.is_in_range(given));
-            given.ok_or_else(|| expected(own, is_whole, is_per_axis))
+        Kind::Choice(choices) => {
+            arg.value_parser(choice_parser(choices, |text| spelled::<T>(text, long_name)))
+        }
+        Kind::Number { is_whole, is_per_axis } => {
+            arg.allow_hyphen_values(is_signed && !is_whole).value_parser(move |text: &str| {
+                let number = |part: &str| {
+                    if is_whole {
+                        part.parse::<u64>().ok().map(|number| number as f64)
+                    } else {
+                        part.parse().ok()
+                    }
+                };
+                let numbers = parse_per_axis(text, number);
+                let given =
+                    numbers.filter(|_| is_per_axis || !text.contains(',')).map(Given::Numbers);
+                let given = given.filter(|given| own.is_in_range(given));
+                given.ok_or_else(|| expected(own, is_whole, is_per_axis))
+            })
+        }
+        Kind::List => arg
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true)
+            .value_delimiter(',')
+            .value_parser(clap::value_parser!(f64)),
+        Kind::Pair => arg.allow_hyphen_values(true).value_parser(|text: &str| {
+            let numbers = text.split(',').map(|part| part.trim().parse().ok());
+            let numbers = numbers.collect::<Option<Vec<f64>>>();
+            let pair = numbers.filter(|all| all.len() == 2 && all[0] <= all[1]).map(Given::List);
+            pair.ok_or("expected two ascending numbers")
         }),
     }
 }
 
 /// The parser of a flag with the choices of the type `T`.
 pub fn choices<T: Value + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
-    choice_parser(T::KIND.choices())
+    choice_parser(T::KIND.choices(), str::to_owned)
         .map(|given| T::from_given(given).expect("a choice of its type"))
 }
 
-fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Given> {
+/// The parser of a flag with `choices`, whose texts are changed by `spell`.
+fn choice_parser(
+    choices: &'static [Choice],
+    spell: fn(&str) -> String,
+) -> impl TypedValueParser<Value = Given> {
     let possible = |choice: &Choice| {
         let aliases = choice.names.split('|').skip(1);
-        PossibleValue::new(choice.name()).aliases(aliases).help(choice.text)
+        PossibleValue::new(choice.name()).aliases(aliases).help(spell(choice.text))
     };
     PossibleValuesParser::new(choices.iter().map(possible)).map(move |typed| {
         let chosen = choices.iter().find(|choice| choice.is_called(&typed));
@@ -128,13 +180,14 @@ fn choice_parser(choices: &'static [Choice]) -> impl TypedValueParser<Value = Gi
 /// The message about an invalid number, or one out of range.
 fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String {
     let whole = if is_whole { "whole " } else { "" };
-    let range = own.range.as_ref().map(|range| match (range.start(), range.end()) {
+    let range = own.range.as_ref().filter(|range| *range.start() > f64::MIN);
+    let range = range.map(|range| match (range.start(), range.end()) {
         (low, &f64::MAX) => format!(" of {low} or more"),
         (low, high) => format!(" from {low} to {high}"),
     });
     let range = range.unwrap_or_default();
     match (is_per_axis, is_whole) {
-        (true, true) => format!("expected one to three {whole}numbers{range}, such as 2 or 2,2,1"),
+        (true, true) => format!("expected one to three {whole}numbers{range}, such as 3 or 3,3,1"),
         (true, false) => format!("expected one to three numbers{range}, such as 2 or 1,1,1.5"),
         (false, _) => format!("expected a {whole}number{range}"),
     }
@@ -145,27 +198,20 @@ fn long_name<T>(own: &Parameter<T>) -> &'static str {
     own.flag.split(' ').find(|name| name.starts_with("--")).unwrap_or_default()
 }
 
-/// `text` with flags in place of parameters, and without the ends of its lines within paragraphs.
-fn spelled<T: Operation>(text: &str) -> String {
+/// The flag and its value, as in the line of usage.
+fn usage<T>(own: &Parameter<T>) -> String {
+    let flag = own.flag.rsplit(", ").next().unwrap_or_default();
+    flag.replace(['<', '>'], "")
+}
+
+/// `text` without the ends of its lines within paragraphs.
+fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|text| text.trim().replace("\n ", " "));
-    let text = paragraphs.collect::<Vec<_>>().join("\n\n");
-    T::PARAMETERS
-        .iter()
-        .fold(text, |text, own| text.replace(&format!("`{}`", own.name), long_name(own)))
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 fn first_paragraph(text: &str) -> &str {
     text.split("\n\n").next().unwrap_or_default()
-}
-
-/// The error about a parameter as one about its flag.
-fn with_flag<T: Operation>(error: Error) -> Error {
-    let wrong = error.chain().find_map(|cause| cause.downcast_ref::<WrongParameter>());
-    let own = wrong.and_then(|wrong| T::PARAMETERS.iter().find(|own| own.name == wrong.name));
-    match (wrong, own) {
-        (Some(wrong), Some(own)) => Error::usage(format_args!("{}{}", long_name(own), wrong.text)),
-        _ => error,
-    }
 }
 
 #[cfg(test)]
