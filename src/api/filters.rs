@@ -189,46 +189,70 @@ impl Resize {
 
 filter!(Resize => I);
 
-/// Connected components: neighbouring samples that are not 0 get the same number, from 1 in the order of their first
-/// samples. Background is 0.
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, Label};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let mask = Image::new(5, 1, Channels::Gray, vec![9u8, 1, 0, 0, 3])?;
-/// let labels = Label::new(8).run(&Device::best(), &mask)?;
-/// assert_eq!(labels.samples(), [1, 1, 0, 0, 2]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Label {
-    connectivity: usize,
-    is_equal: bool,
-    min_size: u64,
+operation! {
+    /// Number the connected components of masks and segmentations.
+    ///
+    /// Neighbouring samples that are not 0 form a component. Components are numbered from 1 in the order of their first
+    /// samples: by row in images, by slice and row in volumes. Background is 0. The result has 16 bits, or 32 if there are
+    /// more than 65,535 components. It is the same on every device and for every division into blocks or shards.
+    Label: Copy {
+        /// Neighbours of a sample: 4 or 8 in images, 6, 18 or 26 in volumes [default: 8 or 26]
+        ///
+        /// 4 and 6 share a side. 8 and 26 share at least a corner, and 18 share at least an edge.
+        connectivity: Option<usize>, flag "-n, --connectivity <N>", python "";
+        /// Maximum number of axes along which neighbours differ, 1 to the number of axes; by default all
+        reach: Option<usize>, within 1.0..=f64::MAX, python connectivity;
+        /// Only neighbours of equal value belong together
+        ///
+        /// Use it to split the labels or classes of a segmentation into connected parts. In colour images of 8 bits,
+        /// neighbours of equal colour belong together.
+        equal: bool, flag "--equal";
+        /// Make components of fewer than N samples background
+        min_size: usize = 1, within 0.0..=f64::MAX, flag "--min-size <N>";
+    }
+    returns "uint16, or uint32 if there are more than 65535 components.";
+    python label(reach; equal = true, min_size):
+        "Number connected components. As in scikit-image, their samples are equal by default; as in SciPy with `equal=False`.",
+        ">>> gp.label(np.array([[1, 0, 1], [1, 0, 2]], np.uint8))\narray([[1, 0, 2],\n       [1, 0, 3]], dtype=uint16)";
+    examples
+        "gpuproc label mask.png labels.png"
+        "gpuproc label cells.tif -o labels/ --connectivity 4 --min-size 20"
+        "gpuproc label organs.nii.gz parts.nii.gz --equal --connectivity 6"
+        "gpuproc label mask.png labels.png --table cells.csv --intensity page.png";
 }
 
 impl Label {
     /// Components of samples with this number of neighbours: 4 or 8 in images, 6, 18 or 26 in volumes.
+    ///
+    /// ```
+    /// use gpuproc::{Channels, Device, Image, Label};
+    ///
+    /// # fn main() -> gpuproc::Result<()> {
+    /// let mask = Image::new(5, 1, Channels::Gray, vec![9u8, 1, 0, 0, 3])?;
+    /// let labels = Label::new(8).run(&Device::best(), &mask)?;
+    /// assert_eq!(labels.samples(), [1, 1, 0, 0, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(connectivity: usize) -> Self {
-        Self { connectivity, is_equal: false, min_size: 1 }
+        Self::default().connectivity(connectivity)
     }
+}
 
-    /// Joins only neighbours with equal samples.
-    #[must_use]
-    pub fn equal(self) -> Self {
-        Self { is_equal: true, ..self }
-    }
+impl Operation for Label {
+    type Kernel = label::Label;
+    const MAKES_CLASSES: bool = true;
 
-    /// Makes components of fewer than `samples` samples background.
-    #[must_use]
-    pub fn min_size(self, samples: u64) -> Self {
-        Self { min_size: samples, ..self }
-    }
-
-    fn kernel(&self, axes: usize) -> Result<label::Label> {
-        label::Label::new(Some(self.connectivity), axes, self.is_equal, self.min_size)
+    fn filter(&self, axes: usize) -> Result<label::Label> {
+        let known: &[usize] = if axes == 3 { &[6, 18, 26] } else { &[4, 8] };
+        let connectivity = match self.reach {
+            Some(reach) if !(1..=axes).contains(&reach) => {
+                let text = format!(" is {reach}, expected 1 to {axes}");
+                return Err(WrongParameter::error("reach", text));
+            }
+            reach => reach.map(|reach| known[reach - 1]).or(self.connectivity),
+        };
+        label::Label::new(connectivity, axes.max(2), self.equal, self.min_size as u64)
     }
 }
 

@@ -16,7 +16,7 @@
 //! | `operations` | the functions of operations that the library declares |
 //! | `program` | the command line |
 //! | `recorder` | the placeholder of an image in a chain |
-//! | `shapes` | sizes, projections and components |
+//! | `shapes` | sizes and projections |
 //! | `thresholds` | masks and classes |
 
 mod arguments;
@@ -49,7 +49,7 @@ mod _gpuproc {
         numbers::{argsort, cumsum, integral_image, sort},
         operations::stubs,
         program::main,
-        shapes::{label, project, resize},
+        shapes::{project, resize},
         thresholds::{apply_hysteresis_threshold, local_threshold, threshold, threshold_otsu},
     };
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{
-        GradientMagnitude, Median, Morph, UnsharpMask,
+        GradientMagnitude, Label, Median, Morph, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -34,6 +34,7 @@ use crate::{
 fn functions() -> Vec<Declaration> {
     [
         declarations::<GradientMagnitude>(),
+        declarations::<Label>(),
         declarations::<Median>(),
         declarations::<Morph>(),
         declarations::<UnsharpMask>(),

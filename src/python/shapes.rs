@@ -1,11 +1,11 @@
-//! Sizes, projections and components of arrays.
+//! Sizes and projections of arrays.
 
 use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, pyfunction, types::PyAnyMethods};
 
 use super::{
     arguments::{Int, PerAxis},
-    array::{as_array, axis_index, bool_as_u8, stored},
+    array::{as_array, axis_index, stored},
     device::Device,
     error::exception,
     filters::Call,
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     kernels::{
-        label::Label,
         project::Projection,
         resize::{Resize, Size},
     },
@@ -129,59 +128,4 @@ pub(super) fn project<'py>(
     let flat = Call { image, channel_axis, out: None, device }
         .run(|axes| Ok(Projection { method, axis: axes - 1 - own }))?;
     stored(flat.call_method1("squeeze", (axis,))?, out)
-}
-
-/// Numbers connected components.
-///
-/// Parameters
-/// ----------
-/// image : array_like
-///     Image or volume of 1 to 3 axes; 0 is the background.
-/// connectivity : int, optional
-///     Maximum number of axes along which neighbours differ, 1 to the number of axes; by default all.
-/// equal : bool, default True
-///     Whether the samples of a component are equal, as in scikit-image; otherwise, they are only not 0, as in SciPy.
-/// min_size : int, default 0
-///     Components of fewer samples become background.
-/// out : ndarray, optional
-///     Array for the result, with its shape and type.
-/// device : Device, optional
-///     The device; by default that of `set_device`.
-///
-/// Returns
-/// -------
-/// ndarray of uint16 or uint32
-///     Components are numbered from 1 in the order of their first samples. uint32 if there are more than 65535.
-///
-/// Examples
-/// --------
-/// >>> import numpy as np, gpuproc as gp
-/// >>> gp.label(np.array([[1, 0, 1], [1, 0, 2]], np.uint8))
-/// array([[1, 0, 2],
-///        [1, 0, 3]], dtype=uint16)
-#[pyfunction]
-#[pyo3(signature = (image, connectivity=None, *, equal=true, min_size=Int(Ok(0)), out=None, device=None))]
-#[pyo3(
-    text_signature = "(image, connectivity=None, *, equal=True, min_size=0, out=None, device=None)"
-)]
-pub(super) fn label<'py>(
-    image: &Bound<'py, PyAny>,
-    connectivity: Option<Int>,
-    equal: bool,
-    min_size: Int,
-    out: Option<&Bound<'py, PyAny>>,
-    device: Option<&Bound<'py, Device>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let image = &bool_as_u8(image)?;
-    Call { image, channel_axis: None, out, device }.run(|axes| {
-        let reach = connectivity.map_or(Ok(axes), |reach| reach.count("connectivity"))?;
-        let min_size = min_size.count("min_size")? as u64;
-        if !(1..=axes).contains(&reach) {
-            return Err(Error::usage(format_args!(
-                "connectivity is {reach}, expected 1 to {axes}"
-            )));
-        }
-        let known: &[usize] = if axes == 3 { &[6, 18, 26] } else { &[4, 8] };
-        Label::new(Some(known[reach - 1]), axes.max(2), equal, min_size)
-    })
 }

@@ -146,7 +146,7 @@ fn filters_images_and_volumes() {
         assert_eq!((mask.channels(), mask.samples()), (Channels::Gray, &[255][..]));
 
         let parts = Volume::new([4, 1, 1], vec![3i16, 3, 7, 7]).unwrap();
-        let labels = Label::new(26).equal().min_size(2).run(&device, &parts).unwrap();
+        let labels = Label::new(26).equal(true).min_size(2usize).run(&device, &parts).unwrap();
         assert_eq!(labels.samples(), [1, 1, 2, 2]);
         assert!(Label::new(8).run(&device, &row).is_err());
         let eroded = Morph::new(MorphOperation::Erode, [1; 3]).run(&device, &row).unwrap();

@@ -143,6 +143,7 @@ fn invalid_parameters_of_filters_are_errors() {
     usage(&LocalThreshold::sauvola([3; 3]).range(f64::INFINITY), "range is inf");
     usage(&Hysteresis::new(2.0, 1.0), "low is 2, expected at most high (1)");
     usage(&Hysteresis::new(nan, 1.0), "low is NaN, expected at most high (1)");
+    usage(&Label::default().reach(3usize), "reach is 3, expected 1 to 2");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn first_paragraph(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{GradientMagnitude, Median, Morph, UnsharpMask};
+    use crate::api::{GradientMagnitude, Label, Median, Morph, UnsharpMask};
 
     fn assert_texts_name_ranges<T: Operation>() {
         for own in T::PARAMETERS {
@@ -234,6 +234,7 @@ mod tests {
     #[test]
     fn texts_name_the_ranges_of_parameters() {
         assert_texts_name_ranges::<GradientMagnitude>();
+        assert_texts_name_ranges::<Label>();
         assert_texts_name_ranges::<Median>();
         assert_texts_name_ranges::<Morph>();
         assert_texts_name_ranges::<UnsharpMask>();

@@ -9,40 +9,19 @@ use std::{
 
 use self::table::Table;
 use super::flags::{
-    FIELDS, FilterArgs, FilterCommand, KeptFolders, SideFiles, Target, check_fields,
+    FIELDS, FilterCommand, KeptFolders, OperationArgs, SideFiles, Target, check_fields,
 };
 use crate::{
+    api::Label,
     engine::session::Session,
     io::{Sink, Source},
-    kernels::{filter::Filter, label::Label},
+    kernels::filter::Filter,
     util::error::{Error, Result},
 };
 
-/// Number the connected components of masks and segmentations.
-///
-/// Neighbouring samples that are not 0 form a component. Components are numbered from 1 in the order of their first samples:
-/// by row in images, by slice and row in volumes. Background is 0. The result has 16 bits, or 32 if there are more than
-/// 65,535 components. It is the same on every device and for every division into blocks or shards.
+#[expect(missing_docs, reason = "the help of the command is that of the declaration")]
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Neighbours of a sample: 4 or 8 in images, 6, 18 or 26 in volumes [default: 8 or 26]
-    ///
-    /// 4 and 6 share a side. 8 and 26 share at least a corner, and 18 share at least an edge.
-    #[arg(short = 'n', long, value_name = "N")]
-    connectivity: Option<usize>,
-
-    /// Only neighbours of equal value belong together
-    ///
-    /// Use it to split the labels or classes of a segmentation into connected parts. In colour images of 8 bits,
-    /// neighbours of equal colour belong together.
-    #[arg(long)]
-    equal: bool,
-
-    /// Make components of fewer than N samples background
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
-    min_size: u64,
-
     /// Write a table of the components: .csv or .json
     ///
     /// A row has the number of samples, the bounding box (the end is after the last sample) and the centroid, in
@@ -56,15 +35,8 @@ pub struct Args {
     intensity: Option<OsString>,
 
     #[command(flatten)]
-    files: FilterArgs,
+    label: OperationArgs<Label>,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  gpuproc label mask.png labels.png
-  gpuproc label cells.tif -o labels/ --connectivity 4 --min-size 20
-  gpuproc label organs.nii.gz parts.nii.gz --equal --connectivity 6
-  gpuproc label mask.png labels.png --table cells.csv --intensity page.png";
 
 /// The table of one of several inputs, and whether its folder is created.
 fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
@@ -78,8 +50,8 @@ fn table_of(target: &Target, source: &Source) -> Result<(Sink, bool)> {
 
 /// Labels one file or several.
 pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
-    let Args { connectivity, equal, min_size, table, intensity, mut files } = args;
-    files.makes_classes = true;
+    let Args { table, intensity, label } = args;
+    let (label, files) = label.split();
     let layout = files.layout();
     if let Some(target) = &table {
         check_fields(target.name(), &FIELDS)?;
@@ -88,15 +60,10 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
     let owner: Mutex<Option<Source>> = Mutex::default();
     let (limits, no_clobber) = (session.limits(1), session.no_clobber);
     let timings = session.timings.clone();
-    let make = move |source: &Source, axes| {
-        let label = Label::new(connectivity, axes, equal, min_size);
-        label.map_err(|error| error.context(source))
-    };
-    let Some(target) = table else {
-        return Ok(FilterCommand::new(files, move |source, axes| {
-            Ok(Box::new(make(source, axes)?))
-        }));
-    };
+    let make = move |source: &Source, axes| label(axes).map_err(|error| error.context(source));
+    let plain = make.clone();
+    let command = FilterCommand::new(files, move |source, axes| Ok(plain(source, axes)?.into()));
+    let Some(target) = table else { return Ok(command) };
     let observed = move |source: &Source, axes| -> Result<(Box<dyn Filter>, SideFiles)> {
         let label = make(source, axes)?;
         let sink = table_of(&target, source)?;
@@ -128,8 +95,5 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
         };
         Ok((Box::new(label.observed(Arc::new(table))), side))
     };
-    let plain = move |source: &Source, axes| -> Result<Box<dyn Filter>> {
-        Ok(Box::new(make(source, axes)?))
-    };
-    Ok(FilterCommand::new(files, plain).observed(observed))
+    Ok(command.observed(observed))
 }

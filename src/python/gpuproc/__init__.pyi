@@ -133,7 +133,7 @@ def unsharp_mask(
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def label(
-    image: ArrayLike, connectivity: int | None = None, *, equal: bool = True, min_size: int = 0,
+    image: ArrayLike, connectivity: int | None = None, *, equal: bool = True, min_size: int = 1,
     out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def histogram(
