@@ -53,7 +53,7 @@
 //! | [`Morph`] | erosion, dilation, opening, closing, gradient, top-hat |
 //! | [`Resize`] | resampled to another size |
 //! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
-//! | [`Threshold`], [`LocalThreshold`], [`Hysteresis`] | masks and classes |
+//! | [`Threshold`] | masks and classes |
 //! | [`Label`] | labels of connected components |
 //! | [`Chain`] | filters one after another |
 //! | [`equalize`], [`auto_levels`] | contrast by the histogram |
@@ -159,11 +159,10 @@ mod python;
 pub mod util;
 
 pub use api::{
-    Blur, Chain, Channels, Counts, Device, DeviceInfo, Filter, GradientMagnitude, Histogram,
-    Hysteresis, Image, Label, LabelMeshes, LocalThreshold, MarchingCubes, Median, Mesh, Morph,
-    Number, PerAxis, Projection, Raster, Resize, Sample, Scan, Sort, Threshold, UnsharpMask,
-    Volume, auto_levels, channel_statistics, equalize, histogram, mesh, statistics,
-    summed_area_table,
+    Blur, Chain, Channels, Counts, Device, DeviceInfo, Filter, GradientMagnitude, Histogram, Image,
+    Label, LabelMeshes, MarchingCubes, Median, Mesh, Morph, Number, PerAxis, Projection, Raster,
+    Resize, Sample, Scan, Sort, Threshold, UnsharpMask, Volume, auto_levels, channel_statistics,
+    equalize, histogram, mesh, statistics, summed_area_table,
 };
 #[cfg(feature = "files")]
 pub use api::{Content, ReadOptions, WriteOptions, read, write};
@@ -172,6 +171,7 @@ pub use data::dtype::Dtype as SampleType;
 pub use kernels::{
     blur::Edge,
     histogram::Statistics,
+    local_threshold::LocalMethod,
     morph::{ElementShape, Operation as MorphOperation},
     resize::{Interpolation, Size},
     scan::Op as ScanOp,

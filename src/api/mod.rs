@@ -37,5 +37,5 @@ pub(crate) use output::writes_volume;
 pub use output::{WriteOptions, write};
 pub use raster::Raster;
 pub use sample::{Number, Sample};
-pub use threshold::{Hysteresis, LocalThreshold, Threshold};
+pub use threshold::Threshold;
 pub use volume::Volume;

@@ -135,7 +135,7 @@ commands! {
     resize::Resize: filter(), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
-    threshold::Threshold: filter(), later device;
+    threshold::Threshold = Threshold: filter(), later device;
     unsharp::Unsharp = UnsharpMask: filter(), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;

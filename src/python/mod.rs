@@ -50,7 +50,7 @@ mod _gpuproc {
         operations::stubs,
         program::main,
         shapes::{project, resize},
-        thresholds::{apply_hysteresis_threshold, local_threshold, threshold, threshold_otsu},
+        thresholds::{threshold, threshold_otsu},
     };
 
     #[pymodule_export]

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{
-        GradientMagnitude, Label, Median, Morph, UnsharpMask,
+        GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -37,6 +37,7 @@ fn functions() -> Vec<Declaration> {
         declarations::<Label>(),
         declarations::<Median>(),
         declarations::<Morph>(),
+        declarations::<Threshold>(),
         declarations::<UnsharpMask>(),
     ]
     .concat()

@@ -9,9 +9,9 @@ use std::{
 };
 
 use gpuproc::{
-    Blur, Chain, Channels, Device, Edge, ErrorKind, Filter, GradientMagnitude, Histogram,
-    Hysteresis, Image, Label, LocalThreshold, Median, Morph, MorphOperation, Resize, Sample, Size,
-    Threshold, UnsharpMask, Volume, channel_statistics,
+    Blur, Chain, Channels, Device, Edge, ErrorKind, Filter, GradientMagnitude, Histogram, Image,
+    Label, LocalMethod, Median, Morph, MorphOperation, PerAxis, Resize, Sample, Size, Threshold,
+    UnsharpMask, Volume, channel_statistics,
 };
 
 use crate::common::{Noise, adapter};
@@ -99,17 +99,19 @@ fn gradients_unsharp_masks_and_thresholds_match_naive_references() {
         assert_eq!(UnsharpMask::new([2.0; 3]).amount(0.0).run(&device, &image).unwrap(), image);
         assert_ne!(UnsharpMask::new([2.0; 3]).run(&device, &image).unwrap(), image);
 
-        let local = LocalThreshold::mean([3, 1, 9]).offset(20.0).run(&device, &image).unwrap();
+        let local = Threshold::local(LocalMethod::Mean).window([3, 1, 9]).offset(20.0);
+        let local = local.run(&device, &image).unwrap();
         assert_eq!(local.samples(), mask(&|i| at(i, 1) > mean(i) - 20.0));
-        let narrow = LocalThreshold::gaussian([0.0; 3]).offset(1.0).run(&device, &image).unwrap();
+        let narrow = Threshold::local(LocalMethod::Gaussian).sigma(PerAxis::from(0.0)).offset(1.0);
+        let narrow = narrow.run(&device, &image).unwrap();
         assert_eq!(narrow.samples(), [255; 40]);
-        let sauvola = LocalThreshold::sauvola([3, 1, 1]).k(0.5).range(60.0);
+        let sauvola = Threshold::local(LocalMethod::Sauvola).window([3, 1, 1]).k(0.5).range(60.0);
         let found = sauvola.run(&device, &image).unwrap();
         // At the border, the window is mirrored without repeating the last sample, so the ends are not compared.
         let expected = mask(&|i| at(i, 1) > mean(i) * (1.0 + 0.5 * (deviation(i) / 60.0 - 1.0)));
         assert_eq!(found.samples()[1..39], expected[1..39]);
 
-        let hysteresis = Hysteresis::new(100.0, 180.0).run(&device, &image).unwrap();
+        let hysteresis = Threshold::hysteresis(100.0, 180.0).run(&device, &image).unwrap();
         let ends = |i: usize, step: isize| {
             let line = std::iter::successors(Some(i), |&i| i.checked_add_signed(step));
             line.take_while(|&i| i < 40 && samples[i] > 100).any(|i| samples[i] > 180)
@@ -135,14 +137,17 @@ fn invalid_parameters_of_filters_are_errors() {
     usage(&UnsharpMask::new([-1.0; 3]), "sigma is -1, expected 0 to 500");
     usage(&UnsharpMask::new([1.0; 3]).amount(101.0), "amount is 101, expected 0 to 100");
     usage(&UnsharpMask::new([1.0; 3]).threshold(-1.0), "threshold is -1, expected 0 or more");
-    usage(&LocalThreshold::mean([4, 1, 1]), "window is 4, expected an odd number");
-    usage(&LocalThreshold::sauvola([0; 3]), "window is 0, expected an odd number");
-    usage(&LocalThreshold::gaussian([nan; 3]), "sigma is NaN");
-    usage(&LocalThreshold::mean([3; 3]).offset(nan), "offset is NaN, expected a finite number");
-    usage(&LocalThreshold::sauvola([3; 3]).k(nan), "k is NaN");
-    usage(&LocalThreshold::sauvola([3; 3]).range(f64::INFINITY), "range is inf");
-    usage(&Hysteresis::new(2.0, 1.0), "low is 2, expected at most high (1)");
-    usage(&Hysteresis::new(nan, 1.0), "low is NaN, expected at most high (1)");
+    let local = Threshold::local(LocalMethod::Sauvola);
+    usage(&local.clone().window([4, 1, 1]), "window is 4, expected an odd number from 1 to 20001");
+    usage(&local.clone().window(0usize), "window is 0, expected 1 to 20001");
+    usage(&local.clone().sigma(PerAxis::from(nan)), "sigma is NaN");
+    usage(&local.clone().offset(nan), "offset is NaN, expected a finite number");
+    usage(&local.clone().k(nan), "k is NaN");
+    usage(&local.clone().range(f64::INFINITY), "range is inf");
+    usage(&local.range(0.0), "range is 0, expected a number above 0");
+    usage(&Threshold::hysteresis(2.0, 1.0), "low is 2, expected at most high (1)");
+    usage(&Threshold::hysteresis(nan, 1.0), "low is NaN, expected at most high (1)");
+    usage(&Threshold::default(), "value: expected 1 to 255 ascending numbers");
     usage(&Label::default().reach(3usize), "reach is 3, expected 1 to 2");
 }
 
@@ -254,7 +259,7 @@ fn progress_ascends_and_blocks_do_not_change_results() {
     check_progress(&Blur::box_filter(2).edge(Edge::Wrap), 3);
     check_progress(&GradientMagnitude::sobel(), 10);
     check_progress(&Threshold::otsu(3), 10);
-    check_progress(&Hysteresis::new(100.0, 200.0), 10);
+    check_progress(&Threshold::hysteresis(100.0, 200.0), 10);
     check_progress(&Label::new(26), 10);
     check_progress(&Morph::new(MorphOperation::Open, [1; 3]), 4);
     check_progress(&Resize::new(Size::Exact([Some(9), None, Some(77)])), 10);

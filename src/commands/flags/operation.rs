@@ -217,7 +217,7 @@ fn first_paragraph(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{GradientMagnitude, Label, Median, Morph, UnsharpMask};
+    use crate::api::{GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask};
 
     fn assert_texts_name_ranges<T: Operation>() {
         for own in T::PARAMETERS {
@@ -237,6 +237,7 @@ mod tests {
         assert_texts_name_ranges::<Label>();
         assert_texts_name_ranges::<Median>();
         assert_texts_name_ranges::<Morph>();
+        assert_texts_name_ranges::<Threshold>();
         assert_texts_name_ranges::<UnsharpMask>();
     }
 }

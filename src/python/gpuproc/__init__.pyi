@@ -105,15 +105,13 @@ def threshold(
     device: Device | None = None,
 ) -> NDArray[np.uint8]: ...
 def local_threshold(
-    image: ArrayLike, block_size: int | Sequence[int] = 3,
-    method: Literal["gaussian", "mean", "sauvola"] = "gaussian", offset: float = 0.0, *,
-    k: float = 0.2, r: float | None = None, out: NDArray[np.bool_] | None = None,
-    device: Device | None = None,
-) -> NDArray[np.bool_]: ...
+    image: ArrayLike, block_size: int | Sequence[int] = 3, method: Literal["mean", "gaussian", "sauvola"] = "gaussian", offset: float = 0.0, *, k: float = 0.2, r: float | None = None,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def apply_hysteresis_threshold(
-    image: ArrayLike, low: float, high: float, *, out: NDArray[np.bool_] | None = None,
-    device: Device | None = None,
-) -> NDArray[np.bool_]: ...
+    image: ArrayLike, low: float, high: float, *,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def threshold_otsu(image: ArrayLike, classes: int = 2) -> list[float]: ...
 def resize(
     image: ArrayLike, output_shape: int | Sequence[int], *,
