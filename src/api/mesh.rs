@@ -1,18 +1,25 @@
 //! Surfaces of volumes.
 
-use super::{device::Device, sample::Sample, volume::Volume};
+use super::{device::Device, operation::choices, sample::Sample, volume::Volume};
 use crate::{
     data::surface::Surface,
     kernels::mesh::{
         self, Slab,
-        labels::{LabelSurfaces, Scratch, SurfaceNets, world_positions},
+        labels::{DEFAULT_STEPS, LabelSurfaces, MAX_STEPS, Scratch, SurfaceNets, world_positions},
         post::{self, Goal},
     },
     util::{
-        error::{Error, Result},
+        error::{Error, Result, check_range},
         memory,
     },
 };
+
+choices! {
+    mesh::Topology {
+        Classic: "classic", "Join the inside corners on ambiguous faces, by the table of 256 cases";
+        Exact: "exact", "Follow the trilinear interpolation of the samples";
+    }
+}
 
 /// Marching cubes: the surface between the samples that are greater than an isovalue and all others.
 ///
@@ -192,17 +199,17 @@ pub struct LabelMeshes {
 
 impl Default for LabelMeshes {
     fn default() -> Self {
-        Self { steps: 2, spacing: [1.0; 3], origin: [0.0; 3] }
+        Self { steps: DEFAULT_STEPS, spacing: [1.0; 3], origin: [0.0; 3] }
     }
 }
 
 impl LabelMeshes {
-    /// Two smoothing steps, for samples one unit of length apart.
+    /// Ten smoothing steps, for samples one unit of length apart.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the number of smoothing steps. With 0, the faces are those of the voxels.
+    /// Sets the number of smoothing steps, 0 to 1000. With 0, the faces are those of the voxels.
     #[must_use]
     pub fn smoothing(self, steps: u32) -> Self {
         Self { steps, ..self }
@@ -223,12 +230,13 @@ impl LabelMeshes {
     /// Computes the surface of each label of `volume`, in ascending order of the labels.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is not a finite number, or a spacing not above 0,
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range or not a finite number,
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the samples are floats, or negative,
     /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<T: Sample>(&self, device: &Device, volume: &Volume<T>) -> Result<Vec<(u32, Mesh)>> {
         check_placement(self.spacing, self.origin)?;
+        check_range("smoothing", self.steps.into(), 0.0..=MAX_STEPS.into())?;
         let slab = SurfaceNets::whole(volume.shared());
         memory::catch(|| {
             let mesh = device.run(&SurfaceNets::new(self.steps), &slab)?;

@@ -23,7 +23,7 @@ use crate::{
         },
         otsu::extremes,
     },
-    util::error::Result,
+    util::error::{Result, check_range},
 };
 
 /// `value` as one row of samples. Integers of 64 bits and small arrays of 16 bits become f64.
@@ -178,9 +178,8 @@ pub(super) fn statistics<'py>(
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let percentiles = percentiles.list("percentiles").map_err(exception)?;
-    if let Some(wrong) = percentiles.iter().find(|p| !(0.0..=100.0).contains(*p)) {
-        return Err(PyValueError::new_err(format!("percentile {wrong}: expected 0 to 100")));
-    }
+    let check = |&own: &f64| check_range("percentiles", own, 0.0..=100.0);
+    percentiles.iter().try_for_each(check).map_err(exception)?;
     let array = row(image)?;
     let py = array.py();
     let device = device_for(py, device, array.bytes())?;

@@ -14,19 +14,20 @@ use super::{
     array::{Array, as_array, detached, numpy, vector_to_array},
     device::{Device, device_for},
     error::exception,
+    operations::choice_of,
 };
 use crate::{
     data::surface::Surface,
     kernels::{
         mesh::{
-            MarchingCubes, Slab, Topology,
-            labels::{LabelSurfaces, Scratch, SurfaceNets, world_positions},
+            MarchingCubes, Slab,
+            labels::{LabelSurfaces, MAX_STEPS, Scratch, SurfaceNets, world_positions},
             post::{Goal, Size, simplify as simplify_surface},
         },
         otsu::extremes,
     },
     util::{
-        error::{Error, Result},
+        error::{Error, Result, check_range},
         memory, parallel,
     },
 };
@@ -121,15 +122,7 @@ pub(super) fn marching_cubes<'py>(
     topology: &str,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let topology = match topology {
-        "classic" => Topology::Classic,
-        "exact" => Topology::Exact,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "topology: unknown topology {topology:?}; expected classic or exact"
-            )));
-        }
-    };
+    let topology = choice_of("topology", topology).map_err(exception)?;
     let level = level.map(|level| level.number("level")).transpose().map_err(exception)?;
     if level.is_some_and(|level| !level.is_finite()) {
         return Err(PyValueError::new_err("level: expected a finite number"));
@@ -195,13 +188,8 @@ pub(super) fn label_meshes<'py>(
     smooth: Int,
     device: Option<&Bound<'py, Device>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    const MAX_STEPS: i64 = 1000;
     let smooth = smooth.number("smooth").map_err(exception)?;
-    if !(0..=MAX_STEPS).contains(&smooth) {
-        return Err(PyValueError::new_err(format!(
-            "smooth is {smooth}, expected 0 to {MAX_STEPS}"
-        )));
-    }
+    check_range("smooth", smooth as f64, 0.0..=MAX_STEPS.into()).map_err(exception)?;
     let (array, spacing) = (volume(&unsigned(labels)?)?, distances(&spacing)?);
     let py = array.py();
     let device = device_for(py, device, array.bytes())?;

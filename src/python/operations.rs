@@ -151,20 +151,20 @@ impl Argument {
             Kind::Pair => ["float".into(), "float".into()],
         };
         let changed = function.defaults.iter().find(|(name, _)| *name == own.name);
-        let is_switch = own.kind == Kind::Switch;
         let default = match changed.map(|(_, default)| *default).or(own.default) {
             Some("true") => Some("True"),
-            None if is_switch => Some("False"),
-            None if own.is_optional && own.group.is_none() => None,
+            None if own.kind == Kind::Switch => Some("False"),
+            None if may_be_none(own) => {
+                stub_type += " | None";
+                Some("None")
+            }
             default => default,
         };
-        if let Some(default) = default {
-            doc_type += &format!(", default {default}");
-        } else if own.group.is_none() {
-            doc_type += ", optional";
-            stub_type += " | None";
-        }
-        let default = default.or(own.group.is_none().then_some("None"));
+        doc_type += &match default {
+            Some("None") => ", optional".to_owned(),
+            Some(default) => format!(", default {default}"),
+            None => String::new(),
+        };
         let help = paragraphs(&own.help(note, |own| own.python), "    ");
         Self { name: own.python, default, doc_type, stub_type, help }
     }
@@ -256,6 +256,11 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
     result.map(Bound::unbind)
 }
 
+/// Whether the value of a parameter may be omitted. A function whose parameter is of a group needs it.
+fn may_be_none<T>(own: &Parameter<T>) -> bool {
+    own.is_optional && own.group.is_none()
+}
+
 /// Reads the value of a parameter.
 fn read<'py, T>(
     own: &Parameter<T>,
@@ -267,7 +272,7 @@ fn read<'py, T>(
         return name.split(", ").map(number).collect::<PyResult<_>>().map(Given::List);
     }
     let value = next();
-    if own.is_optional && own.group.is_none() && value.is_none() {
+    if may_be_none(own) && value.is_none() {
         return Ok(Given::Nothing);
     }
     let given = match own.kind {

@@ -65,6 +65,14 @@ def test_declared_operations_are_plain_functions():
     at = lines.index("radius : int or sequence of int, default 1")
     assert lines[at + 1] == "    Radius of the box of neighbours in pixels, 0 to 50, for all axes or for each axis."
     assert "with `sigma`, derivatives" in gp.gradient_magnitude.__doc__ and "float :" not in gp.gradient_magnitude.__doc__
+    # Functions of one operation have their own parameters, and defaults that differ from those of the command line.
+    for function, signature in [
+        (gp.label, "(image, connectivity=None, *, equal=True, min_size=1, out=None, device=None)"),
+        (gp.local_threshold, "(image, block_size=3, method='gaussian', offset=0.0, *, k=0.2, r=None, out=None, device=None)"),
+        (gp.apply_hysteresis_threshold, "(image, low, high, *, out=None, device=None)"),
+    ]:
+        assert str(inspect.signature(function)) == signature
+    assert "low, high : float\n" in gp.apply_hysteresis_threshold.__doc__
     # The radius of each axis is in the order of the array.
     assert gp.median(image, (0, 1)).tolist() == [[1, 2, 2, 2, 3]]
     assert gp.median(image, (1, 0)).tolist() == image.tolist()
@@ -83,6 +91,14 @@ def test_declared_operations_are_plain_functions():
         (TypeError, "percentile: expected a number", lambda: gp.median(image, percentile="x")),
         (TypeError, "channel_axis: expected an int", lambda: gp.median(image, channel_axis="x")),
         (TypeError, "missing 1 required positional argument: 'image'", lambda: gp.median()),
+        (TypeError, "equal: expected a bool", lambda: gp.label(image, equal="x")),
+        (TypeError, "high: expected a number", lambda: gp.apply_hysteresis_threshold(image, 1, "x")),
+        (TypeError, "missing 1 required positional argument: 'high'", lambda: gp.apply_hysteresis_threshold(image, 1)),
+        (ValueError, "connectivity is 3, expected 1 to 2", lambda: gp.label(image, 3)),
+        (ValueError, "connectivity is -1, expected 1 or more", lambda: gp.label(image, -1)),
+        (ValueError, "block_size is 4, expected an odd number from 1 to 20001", lambda: gp.local_threshold(image, 4)),
+        (ValueError, "r is 0, expected a number above 0", lambda: gp.local_threshold(image, r=0)),
+        (ValueError, "k is -inf, expected a finite number", lambda: gp.local_threshold(image, k=-np.inf)),
         (TypeError, "unexpected keyword argument 'float'", lambda: gp.gradient_magnitude(image, float=True)),
     ]:
         with pytest.raises(error) as caught:

@@ -107,8 +107,17 @@ fn thresholds_images_volumes_stores_batches_and_shards() {
     let image = Grid { dims: [12, 90, 1], ..grid };
     let expected = reference([150.5, 250.0], &image);
     assert_batch_runs(path, ["threshold", flags], &expected);
-    for flags in ["--hysteresis 5", "--hysteresis 5,4", "--hysteresis 1,2,3", "--hysteresis 1,x"] {
+    for (flags, expected) in [
+        ("--hysteresis 5", "two ascending"),
+        ("--hysteresis 5,4", "two ascending"),
+        ("--hysteresis 1,2,3", "two ascending"),
+        ("--hysteresis 1,x", "two ascending"),
+        ("--value 5,4", "--value: expected 1 to 255 ascending numbers"),
+        ("--value nan", "--value: expected 1 to 255 ascending numbers"),
+        ("--local mean --window 5,4,5", "--window is 4, expected an odd number from 1 to 20001"),
+        ("--local sauvola --range 0", "--range is 0, expected a number above 0"),
+    ] {
         let (code, message) = run(path, &format!("threshold v_12x10x9_uint8.raw o.raw {flags}"));
-        assert_eq!((code, message.contains("two ascending")), (2, true), "{flags}: {message}");
+        assert_eq!((code, message.contains(expected)), (2, true), "{flags}: {message}");
     }
 }

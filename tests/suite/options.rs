@@ -110,6 +110,26 @@ fn usage_errors_have_one_line_and_a_hint() {
             "mesh a.raw --iso 3 --smooth 0.5",
             "invalid value '0.5' for '--smooth <N>': expected a whole number",
         ),
+        (
+            "threshold a.png b.png --value 3 --window 5",
+            "the argument '--value <T>' cannot be used with '--window <W[,W..]>'",
+        ),
+        (
+            "threshold a.png b.png --value 3 --otsu",
+            "the argument '--value <T>' cannot be used with '--otsu'",
+        ),
+        (
+            "threshold a.png b.png --classes 17",
+            "invalid value '17' for '--classes <N>': expected a whole number from 2 to 16",
+        ),
+        (
+            "threshold a.png b.png --value -2,x",
+            "invalid value 'x' for '--value <T>': expected a number",
+        ),
+        (
+            "threshold a.png b.png --local mean --offset inf",
+            "invalid value 'inf' for '--offset <D>': expected a number",
+        ),
     ] {
         let command = words.split(' ').next().unwrap();
         let expected = format!("error: {line}\nhint: gpuproc {command} --help\n");

@@ -4,8 +4,6 @@ use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
 
 use serde::Serialize;
 
-pub(super) const DEFAULT_STEPS: u32 = 10;
-
 /// The field in the name of an output that stands for the label.
 pub(super) const LABEL_FIELD: &str = "{label}";
 

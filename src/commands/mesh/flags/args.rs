@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        Choice, FilesFromArgs, OutputArgs, ShardArgs, Steps, VolumeArgs, choice_parser,
+        FilesFromArgs, OutputArgs, ShardArgs, Steps, VolumeArgs, choice_parser, choices,
     },
     data::palette::Palette,
     io::{Source, mesh::MeshFormat},
-    kernels::mesh::{Topology, post::Size},
+    kernels::mesh::{Topology, labels::MAX_STEPS, post::Size},
 };
 
 /// Extract the surface of a volume at an isovalue (marching cubes).
@@ -75,7 +75,7 @@ pub struct Args {
     pub(super) close: bool,
 
     /// Rule for cells in which the surface is ambiguous
-    #[arg(long, value_name = "RULE", value_parser = choice_parser(&TOPOLOGIES), default_value = "classic")]
+    #[arg(long, value_name = "RULE", value_parser = choices::<Topology>(), default_value = "classic")]
     #[arg(help_heading = "Details of the surface")]
     pub(super) topology: Topology,
 
@@ -124,7 +124,7 @@ pub struct Args {
     ///
     /// N is 0 to 1000. Closed parts keep their volume. With --labels, no vertex moves by more than half a sample;
     /// the default is 10, and 0 leaves the faces of voxels.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_STEPS)))]
     pub(super) smooth: Option<u32>,
 
     /// Reduce to a share (25%) or a number (10000) of triangles
@@ -203,12 +203,3 @@ pub struct Args {
     #[command(flatten)]
     pub(super) raw: VolumeArgs,
 }
-
-const TOPOLOGIES: [Choice<Topology>; 2] = [
-    (
-        "classic",
-        Topology::Classic,
-        "Join the inside corners on ambiguous faces, by the table of 256 cases",
-    ),
-    ("exact", Topology::Exact, "Follow the trilinear interpolation of the samples"),
-];

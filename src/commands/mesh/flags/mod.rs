@@ -14,7 +14,7 @@ pub use self::args::Args;
 use super::{
     color_by::ColorBy,
     job::{Iso, MeshJob, holds_several},
-    label_list::{DEFAULT_STEPS, LABEL_FIELD, LabelList},
+    label_list::{LABEL_FIELD, LabelList},
     names::{ISO_FIELD, add_iso_field, has_field},
     outputs::declare_outputs,
     preview::Preview,
@@ -25,6 +25,7 @@ use crate::{
     io::{Sink, Source, Sources, file_roles::FileRoles, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
+        labels::DEFAULT_STEPS,
         post::{Goal, PartFilter},
     },
     util::error::{Error, Result},

@@ -36,7 +36,7 @@ mod params;
 mod sheets;
 mod surfaces;
 
-pub use params::SurfaceNets;
+pub use params::{DEFAULT_STEPS, MAX_STEPS, SurfaceNets};
 pub use surfaces::{LabelSurfaces, Scratch, world_positions};
 
 use super::params::Slab;

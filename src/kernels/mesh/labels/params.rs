@@ -8,6 +8,12 @@ use crate::{
     util::error::{Error, Result},
 };
 
+/// Number of smoothing steps that is right for most segmentations.
+pub const DEFAULT_STEPS: u32 = 10;
+
+/// Maximum number of smoothing steps.
+pub const MAX_STEPS: u32 = 1000;
+
 /// Surface nets with its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurfaceNets {
