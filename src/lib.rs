@@ -169,7 +169,8 @@ pub use api::{Content, ReadOptions, WriteOptions, read, write};
 #[cfg(feature = "files")]
 pub use data::dtype::Dtype as SampleType;
 pub use kernels::{
-    blur::Edge,
+    blur::{Edge, Method as BlurMethod},
+    channel_mask::ChannelName,
     histogram::Statistics,
     local_threshold::LocalMethod,
     morph::{ElementShape, Operation as MorphOperation},

@@ -32,7 +32,7 @@ macro_rules! run_methods {
         /// # Errors
         /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
         /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the filter does not support the sample type, channels
-        /// or size of the input, or the input is empty (except for `Blur`), [`ErrorKind::Failure`](crate::ErrorKind::Failure)
+        /// or size of the input, or the result of an empty input is not empty, [`ErrorKind::Failure`](crate::ErrorKind::Failure)
         /// when memory is exhausted, [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the progress callback of the
         /// device cancels the call, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
         pub fn run<I: $crate::api::raster::Raster>(
@@ -72,11 +72,17 @@ macro_rules! filter {
                 progress: &$crate::api::device::Progress<'_>,
                 input: &I,
             ) -> $crate::util::error::Result<$output> {
-                let filter: Box<dyn $crate::kernels::filter::Filter> = self.kernel(I::AXES)?.into();
-                $crate::api::filter::filtered(progress, filter.into(), input)
+                let filter = self.kernels(I::AXES)?.remove(0);
+                $crate::api::filter::filtered(progress, filter, input)
             }
 
-            $crate::api::filter::kernels!();
+            fn kernels(
+                &self,
+                axes: usize,
+            ) -> $crate::util::error::Result<$crate::api::filter::Kernels> {
+                let filter: Box<dyn $crate::kernels::filter::Filter> = self.kernel(axes)?.into();
+                Ok(vec![filter.into()])
+            }
         }
 
         impl $filter {
@@ -85,20 +91,7 @@ macro_rules! filter {
     };
 }
 
-/// The method `kernels` of a filter that has a method `kernel`.
-macro_rules! kernels {
-    () => {
-        fn kernels(
-            &self,
-            axes: usize,
-        ) -> $crate::util::error::Result<$crate::api::filter::Kernels> {
-            let filter: Box<dyn $crate::kernels::filter::Filter> = self.kernel(axes)?.into();
-            Ok(vec![filter.into()])
-        }
-    };
-}
-
-pub(super) use {filter, kernels, run_methods};
+pub(super) use {filter, run_methods};
 
 /// Filters that run one after another.
 pub type Kernels = Vec<Arc<dyn Kernel>>;
@@ -220,7 +213,13 @@ pub(super) fn filtered<O: Raster>(
 ) -> Result<O> {
     let grid = input.grid();
     if grid.samples.is_empty() {
-        return Err(Error::bad_input("the input has no samples"));
+        let Shape { dims, channels } = filter.describe(grid.grid_type().into())?.grid.shape;
+        if channels > 0 && dims.iter().all(|&dim| dim > 0) {
+            return Err(Error::bad_input("the input has no samples"));
+        }
+        let samples = Samples::zeros(<O::Sample as SampleType>::DTYPE, 0)?;
+        let alpha = if channels == grid.channels { grid.alpha } else { Alpha::None };
+        return Ok(O::from_grid(Grid { dims, channels, alpha, samples }));
     }
     progress.report(0.0)?;
     let mut result = memory::catch(|| match progress.has_callback() {

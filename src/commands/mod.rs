@@ -124,7 +124,7 @@ macro_rules! commands {
 
 commands! {
     |session, parser, run_line|
-    blur::Blur: filter(), later device;
+    blur::Blur = Blur: filter(), later device;
     gradient::Gradient = GradientMagnitude: filter(), later device;
     histogram::Histogram => run(session), later device;
     label::Label: filter(session), later device;

@@ -9,7 +9,7 @@
 //! | `device` | devices, and the one that calls use by default |
 //! | `error` | errors as exceptions, messages as log records |
 //! | `files` | reads and writes files |
-//! | `filters` | blurs, and what all operations from an array to an array have in common |
+//! | `filters` | what all operations from an array to an array have in common |
 //! | `measures` | histograms and statistics |
 //! | `meshes` | surfaces |
 //! | `numbers` | sums and sorts |
@@ -43,7 +43,6 @@ mod _gpuproc {
         device::{Device, devices, set_device},
         error::DeviceError,
         files::{imread, imwrite},
-        filters::{gaussian, uniform_filter},
         measures::{histogram, statistics},
         meshes::{label_meshes, marching_cubes, simplify},
         numbers::{argsort, cumsum, integral_image, sort},

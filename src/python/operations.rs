@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{
-        GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask,
+        Blur, GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -33,6 +33,7 @@ use crate::{
 /// The functions of all operations.
 fn functions() -> Vec<Declaration> {
     [
+        declarations::<Blur>(),
         declarations::<GradientMagnitude>(),
         declarations::<Label>(),
         declarations::<Median>(),
@@ -132,10 +133,12 @@ impl Argument {
         let mut note = "";
         let [mut doc_type, mut stub_type] = match own.kind {
             Kind::Switch => ["bool".into(), "bool".into()],
-            Kind::Choice(choices) => {
-                let names: Vec<_> = choices.iter().map(|own| format!("{:?}", own.name())).collect();
-                let names = names.join(", ");
-                [format!("{{{names}}}"), format!("Literal[{names}]")]
+            Kind::Choice(choices) => choice_types(choices),
+            Kind::Choices(choices) | Kind::ChoiceOrNumber(choices) => {
+                note = ", for all axes or for each axis";
+                let [doc_type, stub_type] = choice_types(choices);
+                let stub_type = format!("{stub_type} | Sequence[{stub_type}]");
+                [format!("{doc_type} or sequence of them"), stub_type]
             }
             Kind::Number { is_whole, is_per_axis } => {
                 let number = if is_whole { "int" } else { "float" };
@@ -165,7 +168,13 @@ impl Argument {
             Some(default) => format!(", default {default}"),
             None => String::new(),
         };
-        let help = paragraphs(&own.help(note, |own| own.python), "    ");
+        let mut help = own.help(note, |own| own.python);
+        if default.is_some_and(|default| default != "None")
+            && let (Some(start), Some(end)) = (help.find(" [default"), help.find(']'))
+        {
+            help.replace_range(start..=end, "");
+        }
+        let help = paragraphs(&help, "    ");
         Self { name: own.python, default, doc_type, stub_type, help }
     }
 
@@ -217,6 +226,14 @@ impl Declaration {
         function.setattr("__doc__", &self.documentation)?;
         Ok(function)
     }
+}
+
+/// The types of an argument in documentation and in stubs that is one of `choices`.
+fn choice_types(choices: &[Choice]) -> [String; 2] {
+    let quoted = |names: Vec<&str>| format!("{names:?}");
+    let shown = quoted(choices.iter().filter_map(|own| own.python_names().next()).collect());
+    let all = quoted(choices.iter().flat_map(Choice::python_names).collect());
+    [format!("{{{}}}", shown.trim_matches(['[', ']'])), format!("Literal{all}")]
 }
 
 /// The lines of `text` behind `indent`. Each paragraph ends with a full stop.
@@ -283,6 +300,15 @@ fn read<'py, T>(
         Kind::Choice(choices) => given(&value)?
             .map_err(|wrong| wrong.of(name))
             .and_then(|text: String| choice(name, choices, &text)),
+        Kind::Choices(choices) | Kind::ChoiceOrNumber(choices) => match value.extract()? {
+            arguments::PerAxis::<String>::One(text) => choice(name, choices, &text),
+            arguments::PerAxis::Each(texts) => {
+                let all = texts.iter().rev().map(|text| choice(name, choices, text));
+                let all = all.collect::<Result<Vec<_>>>();
+                all.map(|all| Given::Choices(all.iter().filter_map(Given::choice).collect()))
+            }
+            arguments::PerAxis::Wrong(wrong) => Err(wrong.of(name)),
+        },
         Kind::Number { is_whole: true, is_per_axis: true } => {
             per_axis(name, value.extract()?, |number: i64| number as f64)
         }
@@ -308,10 +334,10 @@ pub(super) fn choice_of<T: Value>(name: &str, text: &str) -> Result<T> {
 
 /// The choice that is called `text`.
 fn choice(name: &str, choices: &[Choice], text: &str) -> Result<Given> {
-    if let Some(choice) = choices.iter().find(|own| own.name() == text) {
+    if let Some(choice) = choices.iter().find(|own| own.python_names().any(|own| own == text)) {
         return Ok(Given::Choice(choice.name()));
     }
-    let names: Vec<_> = choices.iter().map(Choice::name).collect();
+    let names: Vec<_> = choices.iter().filter_map(|own| own.python_names().next()).collect();
     let (last, others) = names.split_last().expect("there are choices");
     let others = others.join(", ");
     Err(Error::usage(format_args!("{name}: unknown {name} {text:?}; expected {others} or {last}")))

@@ -40,6 +40,8 @@ def test_gaussian(dtype, shape, mode):
     assert_rounded(result, exact)
     near = gp.gaussian(image, 2, truncate=1.5, mode=mode, cval=7)
     assert_rounded(near, ndi.gaussian_filter(image.astype(float), 2, truncate=1.5, mode=mode, cval=7))
+    short = gp.gaussian(image, 2, radius=3, mode=mode, cval=7)
+    assert_rounded(short, ndi.gaussian_filter(image.astype(float), 2, radius=3, mode=mode, cval=7))
 
 
 # Odd, even, and above the numbers of taps that are added one by one.

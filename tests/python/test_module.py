@@ -145,11 +145,13 @@ def test_errors():
     image = np.zeros((4, 5), np.uint8)
     for error, message, call in [
         (ValueError, "sigma is -1, expected 0 to 500", lambda: gp.gaussian(image, -1)),
-        (ValueError, "sigma has 3 values, but the array has 2 axes", lambda: gp.gaussian(image, (1, 2, 3))),
-        (ValueError, "mode: unknown mode", lambda: gp.gaussian(image, mode="x")),
-        (ValueError, "truncate is -1", lambda: gp.gaussian(image, truncate=-1)),
-        (ValueError, "size is 0, expected a number from 1 to 20001", lambda: gp.uniform_filter(image, 0)),
-        (ValueError, "mode has 1 values, but the array has 2 axes", lambda: gp.gaussian(image, mode=["wrap"])),
+        (ValueError, "sigma has 3 values, but the input has 2 axes", lambda: gp.gaussian(image, (1, 2, 3))),
+        (ValueError, 'mode: unknown mode "x"; expected nearest, reflect, mirror, wrap or constant', lambda: gp.gaussian(image, mode="x")),
+        (ValueError, "mode: unknown mode", lambda: gp.gaussian(image, mode="clamp")),
+        (ValueError, "truncate: the radius is 20001, expected at most 10000", lambda: gp.gaussian(image, 500, truncate=40.0015)),
+        (ValueError, "truncate is -1, expected 0 or more", lambda: gp.gaussian(image, truncate=-1)),
+        (ValueError, "size is 0, expected 1 to 20001", lambda: gp.uniform_filter(image, 0)),
+        (ValueError, "mode has 1 values, but the input has 2 axes", lambda: gp.gaussian(image, mode=["wrap"])),
         (ValueError, "mode: unknown mode", lambda: gp.gaussian(image, mode=["wrap", "x"])),
         (ValueError, "expected an array of 1 to 3 axes", lambda: gp.gaussian(np.zeros((2,) * 4))),
         (ValueError, "axis 2 is out of bounds", lambda: gp.cumsum(image, 2)),

@@ -11,7 +11,7 @@ mod value;
 use std::ops::RangeInclusive;
 
 pub(super) use value::choices;
-pub use value::{Choice, Given, Kind, PerAxis, Value, WrongParameter};
+pub use value::{Choice, FINITE, Given, Kind, OneOf, PerAxis, Value, WrongParameter};
 
 use crate::{
     kernels::filter::Filter,
@@ -27,6 +27,8 @@ pub struct Parameter<T> {
     pub python: &'static str,
     /// Its flag as in help: `-r, --radius <R[,R..]>`. Without one, the command line lacks it.
     pub flag: &'static str,
+    /// Whether only `--help` shows the flag, not `-h`.
+    pub is_rare: bool,
     /// Its documentation. A name between backticks is another parameter.
     pub text: &'static str,
     /// How front ends read it.
@@ -171,7 +173,7 @@ macro_rules! operation {
         $type:ident $(: $copy:ident)? {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal)?
+                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal $(in $level:literal)?)?
                     $(, python $python:tt)? $(, library $fixed:literal)? $(, one of $group:ident)? $(, for $needs:ident)?;
             )+
         }
@@ -209,6 +211,7 @@ macro_rules! operation {
                     name: stringify!($field),
                     python: operation!(@python $field $($python)?),
                     flag: concat!($($flag)?),
+                    is_rare: operation!(@is_given $($($level)?)?),
                     text: concat!($($help, "\n"),+),
                     kind: <$value as $crate::api::operation::Value>::KIND,
                     range: operation!(@option $($range)?),
@@ -248,6 +251,7 @@ macro_rules! operation {
     (@python $field:ident $python:ident) => { stringify!($python) };
     (@given) => { None };
     (@given $value:literal) => { Some($crate::api::operation::Given::from($value)) };
+    (@given $value:literal $fixed:literal) => { operation!(@given $fixed) };
     (@is_given) => { false };
     (@is_given $value:literal) => { true };
     (@option) => { None };

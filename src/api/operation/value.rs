@@ -1,8 +1,11 @@
 //! Values of parameters: their types, and the form in which front ends read them.
 
-use std::array;
+use std::{array, ops::RangeInclusive};
 
 use crate::util::error::{Error, Result};
+
+/// The range of finite numbers.
+pub const FINITE: RangeInclusive<f64> = f64::MIN..=f64::MAX;
 
 /// One value for all axes, or one for each of x, y and z. For images, z is ignored.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +57,7 @@ impl<T: Copy> PerAxis<T> {
         &self.values[..axes.min(self.axes.unwrap_or(3)).min(3)]
     }
 
-    fn map<U>(self, convert: impl Fn(T) -> U) -> PerAxis<U> {
+    pub(crate) fn map<U>(self, convert: impl Fn(T) -> U) -> PerAxis<U> {
         PerAxis { values: self.values.map(convert), axes: self.axes }
     }
 }
@@ -90,6 +93,15 @@ pub enum Given {
     Numbers(PerAxis<f64>),
     /// Any number of numbers.
     List(Vec<f64>),
+    /// The first names of several choices.
+    Choices(Vec<&'static str>),
+}
+
+impl Given {
+    /// The name, if this is a choice.
+    pub fn choice(&self) -> Option<&'static str> {
+        if let Self::Choice(name) = self { Some(name) } else { None }
+    }
 }
 
 impl From<f64> for Given {
@@ -121,14 +133,26 @@ impl From<&'static str> for Given {
 pub struct Choice {
     /// The name that is shown, and others behind bars: `ball|disk`.
     pub names: &'static str,
+    /// The names in Python, if these are others.
+    pub python: Option<&'static str>,
     /// Meaning in help.
     pub text: &'static str,
 }
 
 impl Choice {
+    /// A choice without a text, whose names in Python are others.
+    pub(crate) const fn named_in_python(names: &'static str, python: &'static str) -> Self {
+        Self { names, python: Some(python), text: "" }
+    }
+
     /// The name that is shown.
     pub fn name(&self) -> &'static str {
         self.names.split('|').next().unwrap_or_default()
+    }
+
+    /// The names in Python. The first is shown.
+    pub fn python_names(&self) -> impl Iterator<Item = &'static str> {
+        self.python.unwrap_or(self.name()).split('|')
     }
 
     /// Whether the user may write `name` for it.
@@ -153,21 +177,33 @@ pub enum Kind {
     },
     /// Any number of numbers.
     List,
+    /// Any number of these.
+    Choices(&'static [Choice]),
+    /// One of these, or a number. In Python, one of these for each axis.
+    ChoiceOrNumber(&'static [Choice]),
     /// Two numbers in ascending order.
     Pair,
 }
 
 impl Kind {
     /// The choices, if there are some.
-    pub fn choices(self) -> &'static [Choice] {
-        if let Self::Choice(choices) = self { choices } else { &[] }
+    pub const fn choices(self) -> &'static [Choice] {
+        match self {
+            Self::Choice(choices) | Self::Choices(choices) | Self::ChoiceOrNumber(choices) => {
+                choices
+            }
+            _ => &[],
+        }
     }
 
     /// The value of a parameter without a default, before it is set.
     pub fn initial(self) -> Given {
         match self {
             Self::Switch => Given::Switch(false),
-            Self::Choice(choices) => Given::Choice(choices[0].name()),
+            Self::Choice(choices) | Self::ChoiceOrNumber(choices) => {
+                Given::Choice(choices[0].name())
+            }
+            Self::Choices(_) => Given::Choices(Vec::new()),
             Self::Number { .. } => Given::from(0.0),
             Self::List => Given::List(Vec::new()),
             Self::Pair => Given::List(vec![0.0; 2]),
@@ -189,12 +225,17 @@ pub trait Value: Clone {
     fn given(&self) -> Given;
 }
 
+/// The type of a parameter with a fixed set of values.
+pub trait OneOf: Value {}
+
 /// Makes an enum the type of a parameter. Each variant has its names and what it means.
 macro_rules! choices {
     ($type:ty { $($variant:ident: $names:literal, $text:literal;)+ }) => {
+        impl $crate::api::operation::OneOf for $type {}
+
         impl $crate::api::operation::Value for $type {
             const KIND: $crate::api::operation::Kind = $crate::api::operation::Kind::Choice(
-                &[$($crate::api::operation::Choice { names: $names, text: $text }),+]
+                &[$($crate::api::operation::Choice { names: $names, python: None, text: $text }),+]
             );
 
             fn from_given(given: $crate::api::operation::Given) -> Option<Self> {
@@ -313,6 +354,19 @@ impl Value for Vec<f64> {
 
     fn given(&self) -> Given {
         Given::List(self.clone())
+    }
+}
+
+impl<V: OneOf> Value for Vec<V> {
+    const KIND: Kind = Kind::Choices(V::KIND.choices());
+
+    fn from_given(given: Given) -> Option<Self> {
+        let Given::Choices(names) = given else { return None };
+        names.into_iter().map(|name| V::from_given(Given::Choice(name))).collect()
+    }
+
+    fn given(&self) -> Given {
+        Given::Choices(self.into_iter().filter_map(|own| own.given().choice()).collect())
     }
 }
 

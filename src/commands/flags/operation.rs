@@ -4,6 +4,7 @@ use clap::{
     Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use super::{FilterArgs, FilterCommand, parse_per_axis};
 use crate::{
@@ -22,7 +23,12 @@ impl<T: Operation> OperationArgs<T> {
     /// The command that filters the files.
     pub fn command(self) -> FilterCommand {
         let (kernel, files) = self.split();
-        FilterCommand::new(files, move |_, axes| kernel(axes).map(T::Kernel::into))
+        FilterCommand::new(files, move |source, axes| match kernel(axes) {
+            Ok(kernel) => Ok(kernel.into()),
+            // The flags suit other files.
+            Err(error) if kernel(5 - axes).is_ok() => Err(error.context(source)),
+            Err(error) => Err(error),
+        })
     }
 
     /// The function that makes the filter for an input of 2 or 3 axes, and the flags of files.
@@ -81,6 +87,11 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
                     let numbers = matches.get_many(own.name).into_iter().flatten();
                     Given::List(numbers.copied().collect())
                 }
+                Kind::Choices(_) => {
+                    let all = matches.get_many(own.name).into_iter().flatten();
+                    let name = |given: &Given| given.choice();
+                    Given::Choices(all.filter_map(name).collect())
+                }
                 _ => matches.get_one(own.name).cloned().unwrap_or(Given::Nothing),
             };
             (own.set)(&mut operation, given);
@@ -98,9 +109,12 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
 fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     let (short, _) = own.flag.split_once(", ").unwrap_or_default();
     let (_, value) = own.flag.split_once(" <").unwrap_or_default();
-    let is_per_axis = matches!(own.kind, Kind::Number { is_per_axis: true, .. });
-    let note = if is_per_axis { ", or one per axis: 3,3,1" } else { "" };
-    let text = unwrapped(&own.help(note, long_name));
+    let note = match own.kind {
+        Kind::ChoiceOrNumber(choices) => format!(": {}", choices_or_number(choices)),
+        Kind::Number { is_per_axis: true, .. } => ", or one per axis: 3,3,1".into(),
+        _ => String::new(),
+    };
+    let text = unwrapped(&own.help(&note, long_name));
     let help = first_paragraph(&text).to_owned();
     let mut arg =
         Arg::new(own.name).short(short.chars().nth(1)).long(long_name(own).trim_start_matches('-'));
@@ -117,6 +131,7 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     let is_signed = own.range.as_ref().is_none_or(|range| *range.start() < 0.0);
     let arg = arg
         .help(help)
+        .hide_short_help(own.is_rare)
         .groups(own.group)
         .value_name(value.trim_end_matches('>'))
         .required(default.is_none() && !needs_no_value)
@@ -125,6 +140,22 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Choice(choices) => {
             arg.value_parser(choice_parser(choices, |text| spelled::<T>(text, long_name)))
+        }
+        Kind::Choices(choices) => {
+            let parser = choice_parser(choices, str::to_owned);
+            arg.action(ArgAction::Append).value_delimiter(',').value_parser(parser)
+        }
+        Kind::ChoiceOrNumber(choices) => {
+            let names = || choices.iter().map(|own| CompletionCandidate::new(own.name())).collect();
+            let arg = arg.allow_hyphen_values(true).add(ArgValueCandidates::new(names));
+            arg.value_parser(move |text: &str| {
+                let name = text.to_ascii_lowercase();
+                let choice = choices.iter().find(|own| own.is_called(&name));
+                let number = || text.parse::<f64>().ok().map(Given::from);
+                let given = choice.map(|own| Given::Choice(own.name())).or_else(number);
+                let given = given.filter(|given| own.is_in_range(given));
+                given.ok_or_else(|| format!("expected {}", choices_or_number(choices)))
+            })
         }
         Kind::Number { is_whole, is_per_axis } => {
             arg.allow_hyphen_values(is_signed && !is_whole).value_parser(move |text: &str| {
@@ -193,6 +224,12 @@ fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String 
     }
 }
 
+/// The names of `choices` as a list that ends with a number.
+fn choices_or_number(choices: &[Choice]) -> String {
+    let names: Vec<_> = choices.iter().map(Choice::name).collect();
+    format!("{} or a number", names.join(", "))
+}
+
 /// The long name of a flag, with its dashes.
 fn long_name<T>(own: &Parameter<T>) -> &'static str {
     own.flag.split(' ').find(|name| name.starts_with("--")).unwrap_or_default()
@@ -217,7 +254,7 @@ fn first_paragraph(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask};
+    use crate::api::{Blur, GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask};
 
     fn assert_texts_name_ranges<T: Operation>() {
         for own in T::PARAMETERS {
@@ -233,6 +270,7 @@ mod tests {
 
     #[test]
     fn texts_name_the_ranges_of_parameters() {
+        assert_texts_name_ranges::<Blur>();
         assert_texts_name_ranges::<GradientMagnitude>();
         assert_texts_name_ranges::<Label>();
         assert_texts_name_ranges::<Median>();

@@ -11,10 +11,11 @@ pub const MAX_SIGMA: f64 = 500.0;
 pub const MAX_RADIUS: usize = 10_000;
 
 /// The samples outside of an image or volume, with the names of scipy.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Edge {
     /// The nearest sample: a a a | a b c d | d d d.
+    #[default]
     Clamp,
     /// The samples in reverse order: c b a | a b c d | d c b.
     Reflect,

@@ -6,9 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[Any]
-Mode: TypeAlias = Literal[
-    "nearest", "reflect", "mirror", "wrap", "constant", "grid-mirror", "grid-wrap", "grid-constant"
-]
 Interpolation: TypeAlias = Literal["nearest", "area", "linear", "cubic", "lanczos3"]
 Path: TypeAlias = str | PathLike[str]
 
@@ -50,13 +47,12 @@ class Device:
 def devices() -> list[DeviceRow]: ...
 def set_device(device: Device | str | int) -> None: ...
 def gaussian(
-    image: ArrayLike, sigma: float | Sequence[float] = 1.0, *, mode: Mode | Sequence[Mode] = "nearest",
-    cval: float = 0.0, truncate: float = 4.0, channel_axis: int | None = None,
-    out: Array | None = None, device: Device | None = None,
+    image: ArrayLike, sigma: float | Sequence[float] = 1.0, *, radius: int | Sequence[int] | None = None, truncate: float = 4.0, mode: Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"] | Sequence[Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"]] = "nearest", cval: float = 0.0, linear_light: bool = False,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def uniform_filter(
-    image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Mode | Sequence[Mode] = "reflect",
-    cval: float = 0.0, channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+    image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"] | Sequence[Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"]] = "reflect", cval: float = 0.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def median(
     image: ArrayLike, radius: int | Sequence[int] = 1, *, percentile: float = 50.0,
