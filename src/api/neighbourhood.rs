@@ -130,8 +130,8 @@ operation! {
     UnsharpMask: Copy {
         /// Standard deviation of the blur in pixels, 0 to 500
         sigma: PerAxis<f64> = 1.0, within 0.0..=MAX_SIGMA, flag "-s, --sigma <S[,S..]>";
-        /// Strength, 0 to 100; 1 adds the whole difference
-        amount: f64 = 1.0, within 0.0..=100.0, flag "-a, --amount <A>";
+        /// Strength, -100 to 100; 1 adds the whole difference, and numbers below 0 soften
+        amount: f64 = 1.0, within -100.0..=100.0, flag "-a, --amount <A>";
         /// Sharpen only samples whose difference to the blur is larger than this, in units of the samples
         ///
         /// A few units keep noise from being sharpened.

@@ -342,8 +342,9 @@ def test_gradient_magnitude(dtype, shape):
 def test_unsharp_mask():
     image = samples(np.uint8, (30, 40))
     wide = image.astype(float)
-    exact = wide + 0.7 * (wide - ndi.gaussian_filter(wide, 2, mode="nearest"))
-    assert np.abs(gp.unsharp_mask(image, 2, 0.7) - exact.clip(0, 255)).max() <= 0.51
+    for amount in (0.7, -0.4):
+        exact = wide + amount * (wide - ndi.gaussian_filter(wide, 2, mode="nearest"))
+        assert np.abs(gp.unsharp_mask(image, 2, amount) - exact.clip(0, 255)).max() <= 0.51
     np.testing.assert_array_equal(gp.unsharp_mask(image, 2, threshold=1000), image)
 
 

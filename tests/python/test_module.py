@@ -83,7 +83,7 @@ def test_declared_operations_are_plain_functions():
         (ValueError, "radius has 3 values, but the input has 2 axes: give 1 value or 2", lambda: gp.median(image, (1, 1, 1))),
         (ValueError, "radius has 0 values, but the input has 2 axes", lambda: gp.median(image, ())),
         (ValueError, "sigma: expected a value above 0 along at least one axis", lambda: gp.gradient_magnitude(image, 0)),
-        (ValueError, "amount is 101, expected 0 to 100", lambda: gp.unsharp_mask(image, 1, 101)),
+        (ValueError, "amount is 101, expected -100 to 100", lambda: gp.unsharp_mask(image, 1, 101)),
         (ValueError, "threshold is -1, expected 0 or more", lambda: gp.unsharp_mask(image, threshold=-1)),
         (ValueError, 'shape: unknown shape "x"; expected box, cross or ball', lambda: gp.erosion(image, shape="x")),
         (TypeError, "shape: expected a string", lambda: gp.erosion(image, shape=1)),

@@ -135,7 +135,7 @@ fn invalid_parameters_of_filters_are_errors() {
     usage(&GradientMagnitude::gaussian([0.0, 0.0, 1.0]), "above 0 along at least one axis");
     usage(&GradientMagnitude::gaussian([501.0; 3]), "sigma is 501, expected 0 to 500");
     usage(&UnsharpMask::new([-1.0; 3]), "sigma is -1, expected 0 to 500");
-    usage(&UnsharpMask::new([1.0; 3]).amount(101.0), "amount is 101, expected 0 to 100");
+    usage(&UnsharpMask::new([1.0; 3]).amount(101.0), "amount is 101, expected -100 to 100");
     usage(&UnsharpMask::new([1.0; 3]).threshold(-1.0), "threshold is -1, expected 0 or more");
     let local = Threshold::local(LocalMethod::Sauvola);
     usage(&local.clone().window([4, 1, 1]), "window is 4, expected an odd number from 1 to 20001");

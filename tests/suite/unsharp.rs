@@ -58,7 +58,7 @@ fn assert_is_reference(unsharp: &Unsharp, grid: &Grid) {
     let samples = assert_same_samples(unsharp, grid);
     let (input, blurred) = (numbers(&grid.samples), blurred(unsharp.sigma, grid));
     let largest = input.iter().copied().map(f64::abs).fold(0.0, f64::max);
-    let bound = 1e-5 * largest * (unsharp.amount + 1.0);
+    let bound = 1e-5 * largest * (unsharp.amount.abs() + 1.0);
     let (low, high) = type_range(samples.dtype());
     let is_float = samples.dtype().is_float();
     for (at, found) in numbers(&samples).into_iter().enumerate() {
@@ -79,11 +79,12 @@ fn assert_is_reference(unsharp: &Unsharp, grid: &Grid) {
     }
 }
 
-fn filters() -> [Unsharp; 4] {
+fn filters() -> [Unsharp; 5] {
     [
         ([1.0; 3], 1.0, 0.0),
         ([0.6, 1.4, 0.5], 2.5, 7.5),
         ([0.0, 2.0, 0.0], 0.3, 0.0),
+        ([0.8; 3], -0.6, 2.0),
         ([0.1; 3], 1.0, 0.0),
     ]
     .map(|(sigma, amount, threshold)| Unsharp { sigma, amount, threshold })
@@ -173,8 +174,9 @@ fn rejects_invalid_parameters() {
         ("--sigma -1", "--sigma"),
         ("--sigma 501", "500"),
         ("--sigma 1,2", "3 axes"),
-        ("--amount 101", "from 0 to 100"),
-        ("--amount x", "from 0 to 100"),
+        ("--amount 101", "from -100 to 100"),
+        ("--amount -100.5", "from -100 to 100"),
+        ("--amount x", "from -100 to 100"),
         ("--threshold=-1", "0 or more"),
         ("--threshold inf", "0 or more"),
     ] {
