@@ -42,6 +42,11 @@ pub trait Kernel {
     /// Name in timings.
     const NAME: &'static str;
 
+    /// Name in messages.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
     /// Computes on the CPU.
     fn cpu(&self, input: &Self::In) -> Result<Self::Out>;
 
@@ -194,7 +199,7 @@ impl Device {
     /// a lost GPU is not used again.
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let mut output = None;
-        self.run_on_any(K::NAME, &mut |context| {
+        self.run_on_any(kernel.name(), &mut |context| {
             output = Some(match context {
                 Some(context) => kernel.gpu(context, input)?,
                 None => kernel.cpu(input)?,

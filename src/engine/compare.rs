@@ -37,8 +37,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Fini
     let are_labels = job.filter.results_in_labels(grid_type(&image));
     let format = if are_labels { ImageFormat::Png } else { format };
     let target = session.image_target(&job.sink, format, settings.encoding);
-    let image = result(job, &*job.filter, &target, image, session)?;
-    let after = target.encoded(image)?;
+    let picture = result(job, &*job.filter, &target, image.into(), session)?;
+    let after = target.encoded(picture)?;
     let name = job.source.path().and_then(|path| path.file_name());
     let page = Comparison {
         title: name

@@ -17,16 +17,17 @@ use crate::{
     io::{
         Finished, Sink, Source,
         image::{
-            Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, ReadRows,
-            RowsHeader, RowsReader, Series, can_write_rows, create_rows, jpeg::has_half_chroma,
-            open_rows, smaller_sizes,
+            Animation, ImageFile, ImageFormat, ImagePages, ImageTarget, PageRange, Picture,
+            ReadRows, RowsHeader, RowsReader, Series, can_write_rows, create_rows, open_rows,
+            smaller_sizes,
         },
         losses,
     },
-    jpeg::{Frame, Quality, SparseCoefficients},
+    jpeg::PixelEncoding,
     kernels::{
         filter::{Filter, apply},
-        jpeg::JpegOutput,
+        gpu_chain::{GpuChain, GpuInput, GpuOutput},
+        jpeg::Decode,
     },
     util::{
         error::{Error, Result},
@@ -55,11 +56,13 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Fini
     // A GPU decodes the coefficients of a JPEG, which are smaller than its pixels. For the CPU, pixels are decoded
     // while the file is read.
     if device.may_be_gpu()
-        && filter.runs_on_jpeg()
         && settings.pages.is_none()
-        && let Some((coefficients, image)) = file.jpeg(timings)?
+        && let Some(own) = file.jpeg_type()
+        && steps(filter, None).types(own).len() > 1
+        && let Some(picture) = file.jpeg(timings)?
     {
-        return process_jpeg(job, settings, &coefficients, image, &target, session);
+        drop(file);
+        return encode_result(job, filter, &target, picture, session);
     }
     let smaller = OnceCell::new();
     let shrink = |size, sizes: &[[usize; 2]]| {
@@ -89,16 +92,26 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Fini
         let lost = format!("only the first of {} pages is written: {why}", selected.len());
         losses::report(&job.sink, lost, session.strict)?;
     }
-    let image = pages.decode(selected.start, timings)?;
+    let picture = pages.decode(selected.start, timings)?.into();
     drop(pages);
     drop(file);
-    target.check(&image)?;
     let filter = smaller.get().map_or(filter, |smaller| &**smaller);
-    let image = result(job, filter, &target, image, session)?;
-    target.encode(image)
+    encode_result(job, filter, &target, picture, session)
 }
 
-/// The result for `image` as `target` can hold it. `filter` is that of the job, or the one for a smaller copy of the image.
+/// Filters `picture` and encodes the result. `filter` is that of the job, or the one for a smaller copy of the image.
+fn encode_result(
+    job: &Job,
+    filter: &dyn Filter,
+    target: &ImageTarget<'_>,
+    picture: Picture,
+    session: &Session,
+) -> Result<Finished> {
+    target.check(&picture.image)?;
+    target.encode(result(job, filter, target, picture, session)?)
+}
+
+/// The result for `picture` as `target` can hold it. `filter` is that of the job, or the one for a smaller copy.
 ///
 /// # Errors
 /// Those of the filter, and if the result is labels that the format cannot hold.
@@ -106,16 +119,17 @@ pub fn result(
     job: &Job,
     filter: &dyn Filter,
     target: &ImageTarget<'_>,
-    image: Image,
+    picture: Picture,
     session: &Session,
-) -> Result<Image> {
-    let described = job.filter.describe(grid_type(&image).into());
-    let image = filtered(filter, &job.source, image, session)?;
+) -> Result<Picture> {
+    let described = job.filter.describe(grid_type(&picture.image).into());
+    let picture = run_steps(steps(filter, target.pixel_encoding()), &job.source, picture, session)?;
     let Description { kind, numbers, .. } = described?;
     if kind == Kind::Labels {
-        target.check_labels(image.samples.dtype())?;
+        target.check_labels(picture.image.samples.dtype())?;
     }
-    target.with_numbers(image, numbers)
+    let image = target.with_numbers(picture.image, numbers)?;
+    Ok(Picture { image, ..picture })
 }
 
 /// Whether the image has a smaller copy that suffices for the filter, and is decoded as a whole.
@@ -155,34 +169,11 @@ fn process_pages(
     target.encode_pages(series, |writer| {
         for page in selected {
             let image = pages.decode(page, timings)?;
-            writer.page(result(job, &*job.filter, target, image, session)?)?;
+            writer.page(result(job, &*job.filter, target, image.into(), session)?.image)?;
             bar.advance(1);
         }
         Ok(())
     })
-}
-
-/// Filters and writes a JPEG from its coefficients; `image` has no samples.
-fn process_jpeg(
-    job: &Job,
-    settings: &Settings,
-    coefficients: &SparseCoefficients,
-    image: Image,
-    target: &ImageTarget<'_>,
-    session: &Session,
-) -> Result<Finished> {
-    target.check(&image)?;
-    let (size, quality) = ([image.width, image.height], settings.encoding.jpeg_quality());
-    let frame =
-        || Frame::for_pixels(size, image.channels, Quality(quality), has_half_chroma(quality));
-    let encode = (target.format() == ImageFormat::Jpeg).then(frame);
-    let filtered = job.filter.run_jpeg(&session.device, coefficients, encode);
-    match filtered.map_err(|error| failed(&*job.filter, &job.source, error))? {
-        JpegOutput::Coefficients(filtered) => target.encode_jpeg(&filtered, &image.metadata),
-        JpegOutput::Pixels(pixels) => {
-            target.encode(Image { samples: Samples::U8(pixels), ..image })
-        }
-    }
 }
 
 /// The image `source` after `filter`, or after its steps if it is a chain.
@@ -195,13 +186,66 @@ pub fn filtered(
     image: Image,
     session: &Session,
 ) -> Result<Image> {
-    match filter.steps() {
-        [] => filtered_by_one(filter, source, image, session),
-        steps => steps.iter().enumerate().try_fold(image, |image, (number, step)| {
-            let name = format!("step {}: {}", number + 1, step.name());
-            session.timings.time(&name, || filtered_by_one(&**step, source, image, session))
-        }),
+    run_steps(steps(filter, None), source, image.into(), session).map(|picture| picture.image)
+}
+
+/// The steps of `filter`, whose result may be encoded.
+fn steps(filter: &dyn Filter, encoding: Option<PixelEncoding>) -> GpuChain<'_> {
+    let steps: Vec<_> = filter.steps().iter().map(|step| &**step).collect();
+    let before = (!steps.is_empty()).then_some(0);
+    GpuChain { steps: if steps.is_empty() { vec![filter] } else { steps }, before, encoding }
+}
+
+/// The image `source` after the steps `rest`. Consecutive steps run on the GPU together if they can.
+fn run_steps(
+    mut rest: GpuChain<'_>,
+    source: &Source,
+    mut picture: Picture,
+    session: &Session,
+) -> Result<Picture> {
+    while let Some(&step) = rest.steps.first() {
+        let on_gpu = run_on_gpu(&rest, &mut picture, session);
+        let mut count = on_gpu.map_err(|error| failed(step, source, error))?;
+        if count == 0 {
+            let Picture { mut image, coefficients } = picture;
+            if let Some(coefficients) = coefficients {
+                let pixels = session.device.run(&Decode, &coefficients);
+                image.samples = pixels.map_err(|error| failed(step, source, error))?.into();
+            }
+            let run = || filtered_by_one(step, source, image, session);
+            let image = match rest.title(1) {
+                Some(title) => session.timings.time(&title, run),
+                None => run(),
+            };
+            (picture, count) = (image?.into(), 1);
+        }
+        rest.steps.drain(..count);
+        rest.before = rest.before.map(|before| before + count);
     }
+    Ok(picture)
+}
+
+/// Replaces `picture` by the result of the first of `steps`, if they can run together on a GPU. Returns their number.
+fn run_on_gpu(steps: &GpuChain<'_>, picture: &mut Picture, session: &Session) -> Result<usize> {
+    let Picture { image, coefficients } = &mut *picture;
+    let (own, types) = (grid_type(image), steps.types(grid_type(image)));
+    let fits = |(step, own): (&&dyn Filter, &[GridType])| {
+        FilterCost::new(*step, [own[0], own[1]], 1, (0, 1)).whole() <= session.max_memory
+    };
+    // Premultiplied colours have to be divided by alpha before some filters.
+    if image.is_linear && image.has_alpha() || !steps.steps.iter().zip(types.windows(2)).all(fits) {
+        return Ok(0);
+    }
+    let samples = GpuInput::Samples(own.shape, &image.samples);
+    let input = coefficients.as_ref().map_or(samples, GpuInput::Jpeg);
+    let Some((count, output)) = steps.run(&session.device, input)? else { return Ok(0) };
+    image.channels = types[count].shape.channels;
+    image.is_linear &= types[1..=count].iter().all(|own| own.dtype == Dtype::F32);
+    (image.samples, *coefficients) = match output {
+        GpuOutput::Samples(samples) => (samples, None),
+        GpuOutput::Jpeg(coefficients) => (Samples::zeros(Dtype::U8, 0)?, Some(coefficients)),
+    };
+    Ok(count)
 }
 
 /// The image `source` after `filter`, which is not a chain.
@@ -307,12 +351,12 @@ fn write_blocks(
 ) -> Result<Finished> {
     let image = rows.header().first.image.clone();
     let shape = Shape { dims: [image.width, image.height, 1], channels: image.channels };
-    let alpha = match image.has_alpha() {
-        false => Alpha::None,
-        true => match session.timings.time("look for alpha", || rows.any_transparent())? {
-            true => Alpha::Translucent,
-            false => Alpha::Straight,
-        },
+    let alpha = if !image.has_alpha() {
+        Alpha::None
+    } else if session.timings.time("look for alpha", || rows.any_transparent())? {
+        Alpha::Translucent
+    } else {
+        Alpha::Straight
     };
     drop(rows);
     let open = |first: usize| -> Result<Box<dyn Reader>> {

@@ -39,7 +39,7 @@ pub use encode::{Picture, encode};
 pub use frame::{ColourModel, Component, Frame, Upsampling};
 pub use header::{ColourSource, Container, JpegFile, Process};
 pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
-pub use tables::{Quality, ZIGZAG};
+pub use tables::{PixelEncoding, Quality, ZIGZAG};
 
 use marker::Segments;
 

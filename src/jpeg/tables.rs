@@ -35,6 +35,15 @@ const CHROMA: [u16; 64] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quality(pub u8);
 
+/// How pixels are encoded.
+#[derive(Clone, Copy, Debug)]
+pub struct PixelEncoding {
+    /// The quality.
+    pub quality: Quality,
+    /// Whether chroma has half the resolution along both axes.
+    pub half_chroma: bool,
+}
+
 impl Quality {
     /// Quantization steps of luma, row by row.
     pub fn luma(self) -> [u16; 64] {

@@ -3,27 +3,38 @@
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, BlurByAxis, Edge, Format, Method, Resident, Taps},
-    filter::{Filter, GpuStep, GpuStepResult},
-    jpeg::JpegOutput,
-    jpeg_blur::JpegBlur,
+    blur::{Blur, BlurByAxis, Edge, Format, Method, Taps},
+    filter::Filter,
+    gpu_step::{GpuFilter, GpuLayout, GpuStep, GpuStepResult},
 };
 use crate::{
     data::{
         description::Description,
         dtype::Dtype,
-        grid::{Grid, GridType, Shape},
+        grid::{Grid, GridType},
         samples::Samples,
     },
     device::Device,
-    gpu::{Batch, Buffer, Context},
-    jpeg::{Frame, SparseCoefficients},
+    gpu::Context,
     util::error::Result,
 };
 
-impl<'c> GpuStep<'c> for Resident<'c> {
-    fn record(&self, batch: &mut Batch<'c>, _shape: Shape, input: Buffer) -> Result<Buffer> {
-        Resident::record(self, batch, input)
+impl GpuFilter for Blur {
+    fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c> {
+        let format = match input.grid.dtype {
+            Dtype::U8 => Format::U8,
+            Dtype::U16 => Format::U16,
+            Dtype::F32 => Format::F32,
+            _ => return Ok(None),
+        };
+        // The passes work on padded rows.
+        if input != GpuLayout::padded(input.grid) {
+            return Ok(None);
+        }
+        let Some(blur) = self.resident(context, format, input.grid.shape)? else {
+            return Ok(None);
+        };
+        Ok(Some(GpuStep::new(input, move |batch, grid| blur.record_block(batch, input, grid))))
     }
 }
 
@@ -110,33 +121,11 @@ impl Filter for Blur {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
-        let GridType { shape, dtype } = input;
-        let format = match dtype {
-            Dtype::U8 => Format::U8,
-            Dtype::U16 => Format::U16,
-            Dtype::F32 => Format::F32,
-            _ => return Ok(None),
-        };
-        // A step works on rows without padding, and without alpha.
-        if shape.dims[0] % 16 != 0 || !matches!(shape.channels, 1 | 3) {
-            return Ok(None);
-        }
-        let resident = self.resident(context, format, shape)?;
-        Ok(resident.map(|resident| Box::new(resident) as _))
-    }
-
-    fn runs_on_jpeg(&self) -> bool {
-        true
-    }
-
-    fn run_jpeg(
-        &self,
-        device: &Device,
-        input: &SparseCoefficients,
-        encode: Option<Frame>,
-    ) -> Result<JpegOutput> {
-        device.run(&JpegBlur { blur: self.clone(), encode }, input)
+    fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
+        let is_supported = matches!(input.dtype, Dtype::U8 | Dtype::U16 | Dtype::F32);
+        // With alpha or in linear light, samples are converted before and after the blur, by tables for the whole image.
+        let is_plain = matches!(input.shape.channels, 1 | 3) && !self.linear;
+        (is_supported && is_plain && !Blur::is_identity(self)).then_some(self)
     }
 
     fn is_exact_for_u8(&self) -> bool {

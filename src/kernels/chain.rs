@@ -4,7 +4,10 @@ use std::{ops::Range, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::filter::{Block, Filter, GpuStep, apply};
+use super::{
+    filter::{Block, Filter, apply},
+    gpu_chain::{GpuChain, GpuInput, GpuOutput},
+};
 use crate::{
     data::{
         description::Description,
@@ -12,8 +15,7 @@ use crate::{
         grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
-    device::{Device, Kernel},
-    gpu::Context,
+    device::Device,
     util::{error::Result, memory},
 };
 
@@ -67,10 +69,13 @@ impl Chain {
         index: usize,
         grid: &Grid,
     ) -> Result<Option<(usize, Samples)>> {
-        match device.may_be_gpu() && self.steps.len() > index + 1 {
-            true => device.run(&OnGpu(&self.steps[index..], self.display_number(index)), grid),
-            false => Ok(None),
-        }
+        let steps = self.steps[index..].iter().map(|step| &**step).collect();
+        let before = Some(self.before.unwrap_or(0) + index);
+        let chain = GpuChain { steps, before, encoding: None };
+        Ok(match chain.run(device, GpuInput::Samples(grid.shape(), &grid.samples))? {
+            Some((count, GpuOutput::Samples(samples))) => Some((count, samples)),
+            _ => None,
+        })
     }
 
     /// Types of the input of each step, and of the result.
@@ -107,48 +112,6 @@ impl Chain {
         }
         ranges.reverse();
         ranges
-    }
-}
-
-/// Remaining steps of a chain, and the number of the first. Runs the leading steps with a [`GpuStep`] in one batch.
-struct OnGpu<'a>(&'a [Arc<dyn Filter>], usize);
-
-impl Kernel for OnGpu<'_> {
-    type In = Grid;
-    /// How many steps ran, at least two, and the result of the last one.
-    type Out = Option<(usize, Samples)>;
-    const NAME: &'static str = "chain";
-
-    fn cpu(&self, _: &Grid) -> Result<Self::Out> {
-        Ok(None)
-    }
-
-    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Self::Out> {
-        let &Self(all, first) = self;
-        let (mut own, mut steps) = (grid.grid_type(), Vec::<Box<dyn GpuStep<'_>>>::new());
-        for step in all {
-            let Some(prepared) = step.on_gpu(context, own)? else { break };
-            own = step.output(own)?;
-            steps.push(prepared);
-        }
-        if steps.len() < 2 {
-            return Ok(None);
-        }
-        let mut samples = Samples::zeros(own.dtype, own.shape.samples())?;
-        let run = || {
-            let bytes = grid.samples.as_bytes();
-            let mut grid = context.allocate("samples", bytes.len().next_multiple_of(16) as u64)?;
-            context.write(&grid, 0, bytes)?;
-            let mut batch = context.batch();
-            for step in &steps {
-                grid = step.record(&mut batch, own.shape, grid)?;
-            }
-            batch.run()?;
-            context.read_into(&grid, samples.as_bytes_mut())
-        };
-        let name = format!("steps {first} to {}", first + steps.len() - 1);
-        context.timings().time(&name, run)?;
-        Ok(Some((steps.len(), samples)))
     }
 }
 

@@ -1,9 +1,13 @@
 //! Grids of any size on a device with limits.
 
 use crate::{
-    data::{blocks::Blocks, grid::Shape, samples::Samples},
-    gpu::Context,
-    kernels::filter::GpuStep,
+    data::{
+        blocks::Blocks,
+        grid::{GridType, Shape},
+        samples::Samples,
+    },
+    gpu::{Batch, Buffer, Context},
+    kernels::gpu_step::GpuLayout,
     util::error::Result,
 };
 
@@ -14,19 +18,20 @@ pub fn fits(context: &Context, bytes: u64, group: u32) -> bool {
     bytes <= context.max_binding() && bytes < 1 << 31 && groups <= max_groups
 }
 
-/// Runs `step` on blocks of the grid that fit on the device. A result depends on samples within `halo` along each axis.
-/// Workgroups compute `group` words each. `None` if no block fits.
+/// Runs the passes that `record` records on blocks of the grid that fit on the device. A result depends on samples within
+/// `halo` along each axis. Workgroups compute `group` words each. `None` if no block fits.
 pub fn in_blocks<'c>(
     context: &'c Context,
     samples: &Samples,
     shape: Shape,
     (halo, group): ([usize; 3], u32),
-    step: &impl GpuStep<'c>,
+    record: impl Fn(&mut Batch<'c>, GpuLayout, Buffer) -> Result<Buffer>,
 ) -> Result<Option<Samples>> {
     let run = |shape: Shape, from: &[u8], to: &mut [u8]| {
         let input = context.upload("samples", from)?;
         let mut batch = context.batch();
-        let result = step.record(&mut batch, shape, input)?;
+        let grid = GridType { shape, dtype: samples.dtype() };
+        let result = record(&mut batch, GpuLayout::packed(grid), input)?;
         batch.run()?;
         context.read_into(&result, to)
     };

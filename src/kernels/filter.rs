@@ -5,6 +5,7 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use serde_json::Value;
 
+use super::gpu_step::GpuFilter;
 use crate::{
     data::{
         description::{Description, Kind},
@@ -12,13 +13,7 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    gpu::{Batch, Buffer, Context},
-    jpeg::{Frame, SparseCoefficients},
-    kernels::jpeg::JpegOutput,
-    util::{
-        error::{Error, Result},
-        spill::Workspace,
-    },
+    util::{error::Result, spill::Workspace},
 };
 
 /// Calls its argument with each block of the input in turn, perhaps on another thread: one pass over all samples.
@@ -77,18 +72,6 @@ pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid>
     let alpha = if channels == input.channels { input.alpha } else { Alpha::None };
     Ok(Grid { dims, channels, alpha, samples })
 }
-
-/// A filter with its shaders and tables on a GPU. Its buffers hold samples without padding of rows.
-pub trait GpuStep<'c> {
-    /// Records the filter of a grid of size `shape` in `input`, which it may overwrite. Returns the buffer of the result.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer>;
-}
-
-/// The [`GpuStep`] of a filter; `None` if the GPU cannot compute the filter.
-pub type GpuStepResult<'c> = Result<Option<Box<dyn GpuStep<'c> + 'c>>>;
 
 /// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
@@ -219,13 +202,10 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Those of the device.
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
 
-    /// The GPU version of the filter for whole grids of type `input`; `None` if the GPU cannot compute it, or if its results
-    /// have another size. Consecutive steps of a chain that return `Some` run on a block without transfers between them.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn on_gpu<'c>(&self, _context: &'c Context, _input: GridType) -> GpuStepResult<'c> {
-        Ok(None)
+    /// The GPU version of the filter for whole grids of type `input`, whose last channel may be alpha; `None` if there is
+    /// none, or if results depend on alpha. Consecutive steps that have one run on a GPU without transfers between them.
+    fn on_gpu(&self, _input: GridType) -> Option<&dyn GpuFilter> {
+        None
     }
 
     /// Completes the side outputs of the filter, after the result is complete.
@@ -262,24 +242,6 @@ pub trait Filter: fmt::Debug + Send + Sync {
         _smaller: &[[usize; 2]],
     ) -> Option<(usize, Box<dyn Filter>)> {
         None
-    }
-
-    /// Whether the filter implements [`Filter::run_jpeg`].
-    fn runs_on_jpeg(&self) -> bool {
-        false
-    }
-
-    /// Decodes a JPEG image, filters it, and encodes it if `encode` is given, all on the device.
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn run_jpeg(
-        &self,
-        _device: &Device,
-        _input: &SparseCoefficients,
-        _encode: Option<Frame>,
-    ) -> Result<JpegOutput> {
-        Err(Error::bad_input(format_args!("{} does not work on JPEG coefficients", self.name())))
     }
 
     /// Whether results for u8 samples are the same on every device.

@@ -44,7 +44,7 @@ impl JpegHistogram {
         let [width, height] = picture.frame.size;
         let channels = picture.frame.colour.channels();
         let Some(decoder) = Decoder::new(context, &picture.frame)? else { return Ok(None) };
-        if decoder.pitch() != width {
+        if decoder.pixels().pitch != width {
             return Ok(None);
         }
         self.0.count_u8(channels, |components| {

@@ -1,12 +1,13 @@
 //! Segmentation by thresholds: the class of a sample is the number of thresholds that it exceeds.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    filter::{Filter, GpuStep, GpuStepResult, Pass},
+    filter::{Filter, Pass},
+    gpu_step::{GpuFilter, GpuLayout, GpuStep, GpuStepResult},
     histogram::{Luma, type_range},
     otsu::{Otsu, extremes},
     pointwise::{map_words, specialisations, specialised},
@@ -15,14 +16,14 @@ use crate::{
     data::{
         description::{Description, Kind},
         dtype::Dtype,
-        float_key::f32_to_key,
+        float_key::{f32_to_key, key_to_f32},
         grid::{Grid, GridType, Shape},
         number::Number,
         samples::Samples,
     },
     device::{Device, Kernel},
     for_samples,
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Context, Shader},
     shader, shader_struct,
     util::{
         error::{Error, Result},
@@ -40,6 +41,14 @@ shader_struct! {
     }
 }
 
+shader_struct! {
+    struct ExtremesParams {
+        pixels: u32,
+        width: u32,
+        pitch: u32,
+    }
+}
+
 /// How samples are divided into classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -53,9 +62,19 @@ pub enum Threshold {
     Otsu(usize),
 }
 
-/// The shaders for all types of samples.
+/// The shaders for all types of samples, and those that divide colours.
 pub fn variants() -> Vec<Shader> {
-    specialisations(&SHADER)
+    let colours = [Dtype::U8, Dtype::U16].into_iter().flat_map(|dtype| [3, 4].map(|n| (dtype, n)));
+    let colours = colours.map(|(dtype, channels)| shader(dtype, channels));
+    let grey = [1u32, 2].map(|channels| SHADER.with(&[("CHANNELS", channels)]));
+    let grey = grey.iter().flat_map(specialisations);
+    grey.chain(colours).collect()
+}
+
+/// The shader for pixels of `channels` samples of type `dtype`.
+fn shader(dtype: Dtype, channels: usize) -> Shader {
+    let shader = specialised(&SHADER, dtype).with(&[("CHANNELS", channels)]);
+    if channels < 3 { shader } else { Luma::Bt709.weighted(&shader) }
 }
 
 /// The largest value of f32 that is at most `value`.
@@ -118,49 +137,29 @@ impl Kernel for Threshold {
         if dtype == Dtype::F64 {
             return self.cpu(samples);
         }
-        let Bounds { shader, keys, bounds, scale, .. } = self.bounds(context, dtype)?;
+        let (bounds, scale) = self.bounds(dtype)?;
+        let (shader, keys) = (shader(dtype, 1), context.upload("bounds", &padded(&bounds))?);
         let mut classes = memory::zeros(samples.len())?;
         let (data, sizes) = ((samples.as_bytes(), &mut classes[..]), ([dtype.size(), 1], 1));
         let (entry, table) = ((&shader, "threshold"), ("bounds", &keys));
-        let params = |words| ThresholdParams { words, bounds, scale };
+        let bounds = bounds.len() as u32;
+        let params = |words| ThresholdParams { words, bounds, scale: scale.into() };
         map_words(context, entry, data, sizes, table, params)?;
         Ok(Samples::U8(classes))
     }
 }
 
-/// Thresholds on a GPU.
-struct Bounds<'c> {
-    context: &'c Context,
-    shader: Shader,
-    keys: Buffer,
-    bounds: u32,
-    scale: u32,
-}
-
-impl<'c> GpuStep<'c> for Bounds<'c> {
-    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer> {
-        let &Self { context, ref shader, ref keys, bounds, scale } = self;
-        let entry = (shader, "threshold");
-        let words = (shape.samples() / 4) as u32;
-        let result = context.allocate("classes", shape.samples() as u64)?;
-        let params = ThresholdParams { words, bounds, scale };
-        let buffers = [("data", &input), ("result", &result), ("bounds", keys)];
-        batch.dispatch_over(entry.1, entry, &params, &buffers, words as usize)?;
-        Ok(result)
-    }
+/// `bounds` for a binding, which is never empty.
+fn padded(bounds: &[u32]) -> Vec<u32> {
+    [bounds, &[0]].concat()
 }
 
 impl Threshold {
-    /// The thresholds on the device.
-    fn bounds<'c>(&self, context: &'c Context, dtype: Dtype) -> Result<Bounds<'c>> {
+    /// The smallest keys of samples that exceed each threshold, and the difference of neighbouring classes in the result.
+    /// Thresholds that no sample exceeds are left out.
+    fn bounds(&self, dtype: Dtype) -> Result<(Vec<u32>, u8)> {
         let (values, scale) = self.values()?;
-        let mut keys: Vec<u32> =
-            values.iter().flat_map(|&value| bound(dtype, value).try_into()).collect();
-        let bounds = keys.len() as u32;
-        // A binding is never empty.
-        keys.push(0);
-        let (shader, keys) = (specialised(&SHADER, dtype), context.upload("bounds", &keys)?);
-        Ok(Bounds { context, shader, keys, bounds, scale: scale.into() })
+        Ok((values.iter().flat_map(|&value| bound(dtype, value).try_into()).collect(), scale))
     }
 
     /// The thresholds, and the difference of neighbouring classes in the result.
@@ -174,12 +173,108 @@ impl Threshold {
     }
 }
 
+/// The class that all samples have, and the smallest and the largest finite sample.
+type Uniform = (Option<u8>, [f64; 2]);
+
 /// Classifies the samples of a grid.
 #[derive(Debug)]
 pub struct Classify {
     threshold: Threshold,
     /// The class that all samples so far have, and their range; `None` if their classes differ.
-    uniform: Mutex<Option<(Option<u8>, [f64; 2])>>,
+    uniform: Mutex<Option<Uniform>>,
+}
+
+impl Classify {
+    /// What is known of all samples so far.
+    fn uniform(&self) -> MutexGuard<'_, Option<Uniform>> {
+        self.uniform.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds samples whose classes are all `class`, or differ (`None`), and whose range is `range`.
+    fn add(&self, class: Option<u8>, range: impl FnOnce() -> [f64; 2]) {
+        let mut uniform = self.uniform();
+        if let Some((known, [low, high])) = *uniform {
+            let is_uniform = class.is_some_and(|class| known.is_none_or(|known| known == class));
+            *uniform = is_uniform.then(|| {
+                let [min, max] = range();
+                (class, [low.min(min), high.max(max)])
+            });
+        }
+    }
+}
+
+/// Number of values in the buffer of extremes; see the shader.
+const EXTREMES: usize = 5;
+
+/// The value of a sample of type `dtype`.
+fn value_of_key(dtype: Dtype, key: u32) -> f64 {
+    match type_range(dtype) {
+        Some((min, _)) => min + f64::from(key),
+        None => key_to_f32(key).into(),
+    }
+}
+
+impl Classify {
+    /// Adds samples of type `dtype` by the extremes that the shader has found.
+    fn add_extremes(&self, found: &[u32], dtype: Dtype, bounds: &[u32], scale: u8) {
+        let class = |key: u32| scale * bounds.iter().filter(|&&bound| key >= bound).count() as u8;
+        // Classes ascend with the keys. NaN exceeds no threshold.
+        let (low, high) = (!found[0], found[1]);
+        let numbers = (low <= high).then(|| [class(low), class(high)]);
+        let nan = (found[4] > 0).then_some([0, 0]);
+        let mut classes = numbers.into_iter().chain(nan).flatten();
+        let first = classes.next();
+        self.add(first.filter(|&first| classes.all(|other| other == first)), || {
+            let (low, high) = (!found[2], found[3]);
+            let value = |key| value_of_key(dtype, key);
+            if low <= high { [value(low), value(high)] } else { [f64::MAX, f64::MIN] }
+        });
+    }
+}
+
+impl GpuFilter for Classify {
+    fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c> {
+        let GridType { shape, dtype } = input.grid;
+        if input.bytes() > context.max_binding() {
+            return Ok(None);
+        }
+        let grid = GridType { shape: Shape { channels: 1, ..shape }, dtype: Dtype::U8 };
+        let result = GpuLayout { grid, pitch: input.pitch };
+        let (bounds, scale) = self.threshold.bounds(dtype)?;
+        let keys = context.upload("bounds", &padded(&bounds))?;
+        let shader = shader(dtype, shape.channels);
+        let bytes = result.bytes();
+        let words = bytes.div_ceil(4) as u32;
+        let params = ThresholdParams { words, bounds: bounds.len() as u32, scale: scale.into() };
+        // Until samples of two classes have been found.
+        let needs_extremes = self.uniform().is_some();
+        let extremes = context.allocate("extremes", 4 * EXTREMES as u64)?;
+        let found = extremes.clone();
+        let mut step = GpuStep::new(result, move |batch, grid| {
+            let classes = context.allocate("classes", bytes)?;
+            let buffers = [("data", &grid), ("result", &classes), ("bounds", &keys)];
+            let entry = (&shader, "threshold");
+            batch.dispatch_over("threshold", entry, &params, &buffers, words as usize)?;
+            if needs_extremes {
+                batch.clear(&extremes);
+                let [pixels, width, pitch] =
+                    [bytes as usize, shape.dims[0], input.pitch].map(|count| count as u32);
+                let params = ExtremesParams { pixels, width, pitch };
+                let buffers = [("data", &grid), ("extremes", &extremes)];
+                let entry = (&shader, "find");
+                batch.dispatch_over("extremes", entry, &params, &buffers, words as usize)?;
+            }
+            Ok(classes)
+        });
+        if needs_extremes {
+            step.read_facts = Some(Box::new(move || {
+                let found: Vec<u32> = context.read(&found, EXTREMES)?;
+                self.add_extremes(&found, dtype, &bounds, scale);
+                Ok(())
+            }));
+        }
+        Ok(Some(step))
+    }
 }
 
 impl From<Threshold> for Classify {
@@ -244,32 +339,24 @@ impl Filter for Classify {
     fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
         let grey = Luma::Bt709.grey(&input.samples, input.channels)?;
         let classes = device.run(&self.threshold, &*grey)?;
-        let mut uniform = self.uniform.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((class, [low, high])) = *uniform {
-            let class = class.or(classes.as_bytes().first().copied());
-            let is_uniform = classes.as_bytes().iter().all(|&other| Some(other) == class);
-            *uniform = is_uniform.then(|| {
-                let [min, max] = extremes(&grey);
-                (class, [low.min(min), high.max(max)])
-            });
+        if self.uniform().is_some() && !classes.is_empty() {
+            let first = classes.as_bytes().first().copied();
+            let is_uniform = classes.as_bytes().iter().all(|&other| Some(other) == first);
+            self.add(first.filter(|_| is_uniform), || extremes(&grey));
         }
         Ok(classes)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
-        let GridType { shape, dtype } = input;
-        // Until two classes have been found, samples are read back for the warning about a mask of one value.
-        let differs = self.uniform.lock().unwrap_or_else(PoisonError::into_inner).is_none();
-        let is_whole = shape.channels == 1 && shape.samples().is_multiple_of(4);
-        if dtype == Dtype::F64 || !differs || !is_whole || input.bytes() > context.max_binding() {
-            return Ok(None);
-        }
-        Ok(Some(Box::new(self.threshold.bounds(context, dtype)?)))
+    fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
+        // The luminance of other types does not fit into 32 bits.
+        let is_grey = input.shape.channels < 3 && input.dtype != Dtype::F64;
+        let is_supported = is_grey || matches!(input.dtype, Dtype::U8 | Dtype::U16);
+        (is_supported && matches!(self.threshold, Threshold::Values(_))).then_some(self)
     }
 
     /// The class and the smallest and largest sample while all samples have one class, as the bits of these numbers.
     fn finding(&self) -> Value {
-        let uniform = *self.uniform.lock().unwrap_or_else(PoisonError::into_inner);
+        let uniform = *self.uniform();
         serde_json::json!(uniform.map(|(class, range)| (class, range.map(f64::to_bits))))
     }
 
@@ -287,6 +374,8 @@ impl Filter for Classify {
         }
         let values = values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
         let class = class.filter(|_| low <= high)?;
+        // -0 is 0: which of them is found first depends on the device.
+        let (low, high) = (low + 0.0, high + 0.0);
         Some(format!(
             "all samples of the mask are {class}: the threshold is {values}, and the samples are {low} to {high}"
         ))

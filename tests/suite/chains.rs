@@ -256,47 +256,6 @@ fn devices_give_the_same_bytes() {
     assert!(results.iter().all(|result| *result == results[0]));
 }
 
-/// Steps that can run on a GPU one after another transfer no grids between them.
-#[test]
-fn steps_stay_on_the_gpu() {
-    let folder = tempfile::tempdir().unwrap();
-    let values = Noise(3).bytes(16 * 9 * 40);
-    let words = values.iter().flat_map(|&value| u16::from(value).to_le_bytes()).collect();
-    let floats = values.iter().flat_map(|&value| f32::from(value).to_le_bytes()).collect();
-    // With memory for some slices: thresholds are compared in memory until a block has shown that classes differ.
-    let inputs =
-        [("uint8", values, "100k"), ("uint16", words, "100k"), ("float32", floats, "130k")];
-    let chains = [
-        (
-            "blur",
-            "-s 1.5 --then median --then morph --op close --then morph --op dilate -r 2",
-            "steps 1 to 4",
-        ),
-        (
-            "unsharp",
-            "--then blur -s 1 --then threshold --value 127 --then morph --op open --then label",
-            "steps 2 to 4",
-        ),
-    ];
-    for ((dtype, bytes, memory), (first, rest, together)) in
-        inputs.iter().flat_map(|input| chains.map(|chain| (input, chain)))
-    {
-        let input = format!("w_16x9x40_{dtype}.raw");
-        fs::write(folder.path().join(&input), bytes).unwrap();
-        let mut results = Vec::new();
-        for device in device_names() {
-            let line = format!("{first} {input} {rest} -o o.nrrd --max-memory {memory} --timings");
-            let mut command = gpuproc();
-            command.current_dir(&folder).args(["--device", device]).args(line.split(' '));
-            let output = command.assert().success().get_output().clone();
-            let timings = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(timings.contains(together), *device == "gpu", "{line}: {timings}");
-            results.push(fs::read(folder.path().join("o.nrrd")).unwrap());
-        }
-        assert!(results.iter().all(|result| *result == results[0]), "{first} {rest}");
-    }
-}
-
 /// The blocks of a chain are those of its result as a whole, wherever they are cut.
 #[test]
 fn blocks_are_parts_of_the_whole() {

@@ -41,6 +41,7 @@ mod fuzz;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz_targets;
 mod gpu;
+mod gpu_steps;
 mod gradient;
 mod harness;
 mod histogram;

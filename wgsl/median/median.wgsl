@@ -17,6 +17,7 @@ struct MedianParams {
     words: u32,
     channels: u32,
     width: u32,
+    pitch: u32,
     height: u32,
     depth: u32,
     // Radius of the box along each axis.
@@ -43,7 +44,7 @@ fn count_less(position: vec3<u32>, channel: u32, key: u32) -> u32 {
         let z = inside(position.z, k, params.z, params.depth);
         for (var j = 0u; j <= 2u * params.y; j++) {
             let y = inside(position.y, j, params.y, params.height);
-            let row = (z * params.height + y) * params.width;
+            let row = (z * params.height + y) * params.pitch;
             for (var i = 0u; i <= 2u * params.x; i++) {
                 let x = inside(position.x, i, params.x, params.width);
                 let at = (row + x) * params.channels + channel;
@@ -55,13 +56,12 @@ fn count_less(position: vec3<u32>, channel: u32, key: u32) -> u32 {
 }
 
 // The percentile around a sample.
-fn result_at(sample: u32) -> u32 {
-    let position = position_of(sample);
+fn result_at(position: vec3<u32>, channel: u32) -> u32 {
     // The largest key with at most `rank` smaller ones in the box.
     var key = 0u;
     for (var bit = BITS; bit > 0u; bit--) {
         let larger = key | (1u << (bit - 1u));
-        if count_less(position, sample % params.channels, larger) <= params.rank {
+        if count_less(position, channel, larger) <= params.rank {
             key = larger;
         }
     }

@@ -17,6 +17,7 @@ struct MorphParams {
     words: u32,
     channels: u32,
     width: u32,
+    pitch: u32,
     height: u32,
     depth: u32,
     // First offsets in `previous` and in `source`, and the end of the latter.
@@ -42,13 +43,12 @@ fn flipped_key(word: u32, index: u32) -> u32 {
 fn neighbour(position: vec3<i32>, channel: u32, offset: vec4<i32>) -> u32 {
     let size = vec3(params.width, params.height, params.depth);
     let at = vec3<u32>(clamp(position + offset.xyz, vec3(0), vec3<i32>(size) - 1));
-    return ((at.z * size.y + at.y) * size.x + at.x) * params.channels + channel;
+    return ((at.z * size.y + at.y) * params.pitch + at.x) * params.channels + channel;
 }
 
 // The extremum around a sample.
-fn result_at(sample: u32) -> u32 {
-    let channel = sample % params.channels;
-    let position = vec3<i32>(position_of(sample));
+fn result_at(center: vec3<u32>, channel: u32) -> u32 {
+    let position = vec3<i32>(center);
     var best = 0xffffffffu;
     for (var i = params.previous; i < params.source; i++) {
         let at = neighbour(position, channel, offsets[i]);

@@ -3,7 +3,8 @@
 // Layout: one invocation per word of `result`.
 //
 // The importing shader declares `result`, what `shared/keys` needs, `result_at`, which returns the bits of a result, and
-// `params` with the number of words, `channels`, `width`, `height` and `depth`.
+// `params` with the number of words, `channels`, `width`, `pitch` (positions from one row to the next), `height` and
+// `depth`. Results between `width` and `pitch` are 0.
 
 #import shared/keys
 
@@ -12,8 +13,8 @@ const GROUP = 256u;
 // The position of a sample along x, y and z.
 fn position_of(sample: u32) -> vec3<u32> {
     let pixel = sample / params.channels;
-    let row = pixel / params.width;
-    return vec3(pixel % params.width, row % params.height, row / params.height);
+    let row = pixel / params.pitch;
+    return vec3(pixel % params.pitch, row % params.height, row / params.height);
 }
 
 @compute @workgroup_size(GROUP)
@@ -26,12 +27,16 @@ fn neighbourhood(
     if word >= params.words {
         return;
     }
-    let samples = params.channels * params.width * params.height * params.depth;
+    let samples = params.channels * params.pitch * params.height * params.depth;
     var packed = 0u;
     for (var i = 0u; i < PER_WORD; i++) {
         let sample = word * PER_WORD + i;
         if sample < samples {
-            packed = insertBits(packed, result_at(sample), BITS * i, BITS);
+            let position = position_of(sample);
+            if position.x < params.width {
+                let bits = result_at(position, sample % params.channels);
+                packed = insertBits(packed, bits, BITS * i, BITS);
+            }
         }
     }
     result[word] = packed;

@@ -5,11 +5,17 @@ use std::ops::Range;
 use super::job::{self, Settings};
 use crate::{
     commands::flags::{check_image_flags, with_pages_hint},
-    data::{dtype::Dtype, image::Image, samples::Samples, shard::Shard},
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        image::Image,
+        samples::Samples,
+        shard::Shard,
+    },
     engine::{reduce::for_each_block, session::Session},
     io::{
         Limits, Source,
-        image::{ImageFile, read_image, sample_bytes},
+        image::{ImageFile, Picture, read_image, sample_bytes},
         volume::{VolumeFile, can_reopen, is_volume},
     },
     jpeg::SparseCoefficients,
@@ -178,13 +184,13 @@ impl<'a> Input<'a> {
         // decoded, while they are in its cache.
         if session.device.may_be_gpu()
             && settings.needs_only_counts()
-            && let Some((coefficients, _)) = file.jpeg(timings)?
+            && let Some(Picture { coefficients: Some(coefficients), .. }) = file.jpeg(timings)?
         {
             return Ok(Self::Jpeg(coefficients));
         }
         if !session.device.may_be_gpu()
             && settings.counts_all_pixels()
-            && let Some(channels) = file.jpeg_channels()
+            && let Some(GridType { shape: Shape { channels, .. }, .. }) = file.jpeg_type()
         {
             return Ok(Self::JpegFile(file, channels));
         }

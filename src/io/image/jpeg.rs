@@ -28,7 +28,7 @@ use crate::{
     },
     io::Limits,
     jpeg::{
-        ColourModel, Container, Damage, Frame, JpegFile, Picture, Process, Quality,
+        ColourModel, Container, Damage, Frame, JpegFile, Picture, PixelEncoding, Process, Quality,
         SparseCoefficients, Summary, encode, has_signature, marker,
     },
     util::parallel,
@@ -66,9 +66,10 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
 /// The lowest quality at which chroma is stored at full resolution, as in most programs.
 const FULL_CHROMA: u8 = 95;
 
-/// Whether pictures of this quality are encoded with chroma at half the resolution along both axes (4:2:0).
-pub fn has_half_chroma(quality: u8) -> bool {
-    quality < FULL_CHROMA
+/// How pixels are encoded: below a quality with chroma at half the resolution along both axes (4:2:0).
+pub(super) fn pixel_encoding(encoding: &Encoding) -> PixelEncoding {
+    let quality = encoding.jpeg_quality();
+    PixelEncoding { quality: Quality(quality), half_chroma: quality < FULL_CHROMA }
 }
 
 /// Reads the headers of a file and checks the memory that it takes.
@@ -206,10 +207,9 @@ pub(super) fn consume(
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let quality = encoding.jpeg_quality();
-    let half_chroma = has_half_chroma(quality);
+    let PixelEncoding { quality, half_chroma } = pixel_encoding(encoding);
     let size = [image.width, image.height];
-    let frame = Frame::for_pixels(size, image.channels, Quality(quality), half_chroma);
+    let frame = Frame::for_pixels(size, image.channels, quality, half_chroma);
     let picture = Picture::Pixels(image.samples.as_bytes());
     Ok(encode(&frame, picture, &segments(&image.metadata)?, encoding.optimized)?)
 }

@@ -45,7 +45,7 @@ pub use inspect::{
     sample_bytes, smaller_sizes,
 };
 pub use page_range::PageRange;
-pub use pages::{Animation, Delay, Encoding, Series};
+pub use pages::{Animation, Delay, Encoding, Picture, Series};
 pub use probe::Probe;
 pub use read::{ImageFile, ImagePages, read_image};
 pub use rows::{ReadRows, RowsHeader, RowsReader, WriteRows};

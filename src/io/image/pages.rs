@@ -11,6 +11,7 @@ use crate::{
         image::{Image, Metadata, Orientation},
         samples::Samples,
     },
+    jpeg::SparseCoefficients,
     util::error::Result,
 };
 
@@ -25,6 +26,21 @@ pub struct DecodedPage {
     pub losses: Vec<String>,
     /// Warning about missing parts of the image, if the file is truncated or damaged.
     pub damage: Option<String>,
+}
+
+/// An image that may still be, or already is, JPEG.
+#[derive(Debug)]
+pub struct Picture {
+    /// The image. It has no samples if there are coefficients.
+    pub image: Image,
+    /// Coefficients of JPEG.
+    pub coefficients: Option<SparseCoefficients>,
+}
+
+impl From<Image> for Picture {
+    fn from(image: Image) -> Self {
+        Self { image, coefficients: None }
+    }
 }
 
 impl DecodedPage {

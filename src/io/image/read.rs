@@ -8,17 +8,18 @@ use super::{
     error::{BoxError, catch_panic},
     formats::ImageFormat,
     jpeg,
-    pages::{Animation, DecodedPage, OnePage, Pages, Shrink},
+    pages::{Animation, DecodedPage, OnePage, Pages, Picture, Shrink},
     tiff::bytes::FileBytes,
     unsupported,
 };
 use crate::{
     data::{
         dtype::Dtype,
+        grid::{GridType, Shape},
         image::{Image, Orientation},
     },
     io::{Limits, Source, losses::LossLog},
-    jpeg::{SparseCoefficients, Summary, has_signature},
+    jpeg::{Summary, has_signature},
     util::{
         error::{Error, Hint, Result},
         timings::Timings,
@@ -141,22 +142,23 @@ impl<'a> ImageFile<'a> {
         pages.decode(page, timings)
     }
 
-    /// Coefficients of a JPEG file, and its image without samples; `None` for other files, and for images that have to
-    /// be rotated or mirrored.
-    pub fn jpeg(&self, timings: &Timings) -> Result<Option<(SparseCoefficients, Image)>> {
+    /// A JPEG image with its coefficients; `None` for other files, and for images that have to be rotated or mirrored.
+    pub fn jpeg(&self, timings: &Timings) -> Result<Option<Picture>> {
         let Some(bytes) = self.jpeg_bytes() else { return Ok(None) };
         let read =
             self.decode_timed(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
         let Some((coefficients, decoded)) = read else { return Ok(None) };
         self.report(&decoded.losses, decoded.damage.as_deref())?;
-        Ok(Some((coefficients, decoded.image)))
+        Ok(Some(Picture { image: decoded.image, coefficients: Some(coefficients) }))
     }
 
-    /// Number of channels of a JPEG file of 8 bits, for [`ImageFile::consume_jpeg`]; `None` for other files, and for
+    /// Size and type of the pixels of a JPEG file of 8 bits, in the stored orientation; `None` for other files, and for
     /// lossless ones.
-    pub fn jpeg_channels(&self) -> Option<usize> {
-        let summary = Summary::new(self.jpeg_bytes()?)?;
-        (summary.precision == 8 && !summary.is_lossless).then_some(summary.channels)
+    pub fn jpeg_type(&self) -> Option<GridType> {
+        let Summary { size: [width, height], channels, precision, is_lossless, .. } =
+            Summary::new(self.jpeg_bytes()?)?;
+        let shape = Shape { dims: [width, height, 1], channels };
+        (precision == 8 && !is_lossless).then_some(GridType { shape, dtype: Dtype::U8 })
     }
 
     /// Decodes a JPEG file and passes its pixels, in the stored orientation, to `consume`: whole rows, from several

@@ -10,7 +10,7 @@ use super::{
     formats::ImageFormat,
     jpeg::{self, MULTI_PICTURE},
     metadata::{MetadataBlock, display_name, is_about_file},
-    pages::{Encoding, PageWriter, Series},
+    pages::{Encoding, PageWriter, Picture, Series},
     tiff::exif::{self, Exif},
     xmp::announces_other_data,
 };
@@ -21,7 +21,7 @@ use crate::{
         samples::Samples,
     },
     io::{Finished, Sink, losses::LossLog},
-    jpeg::SparseCoefficients,
+    jpeg::PixelEncoding,
     util::{
         error::{Error, Result},
         memory,
@@ -131,43 +131,36 @@ impl<'a> ImageTarget<'a> {
     }
 
     /// Encodes an image, which is written when it is committed.
-    pub fn encode(&self, image: Image) -> Result<Finished> {
-        self.encoded(image).map(|bytes| self.finished(bytes))
+    pub fn encode(&self, picture: impl Into<Picture>) -> Result<Finished> {
+        let bytes = self.encoded(picture)?;
+        Ok(Finished::Bytes { bytes, sink: self.sink.clone(), no_clobber: self.no_clobber })
     }
 
-    fn finished(&self, bytes: Vec<u8>) -> Finished {
-        Finished::Bytes { bytes, sink: self.sink.clone(), no_clobber: self.no_clobber }
-    }
-
-    /// The bytes of a file of `image`.
-    pub fn encoded(&self, image: Image) -> Result<Vec<u8>> {
+    /// The bytes of the file of an image.
+    pub fn encoded(&self, picture: impl Into<Picture>) -> Result<Vec<u8>> {
+        let Picture { mut image, coefficients } = picture.into();
         self.check(&image)?;
-        let codec = self.format.codec();
         let encode = move || -> Result<Vec<u8>, BoxError> {
+            if let Some(coefficients) = coefficients {
+                let frame = &coefficients.frame;
+                adapt(&mut image.metadata, frame.size, frame.colour.channels());
+                let optimized = self.encoding.optimized;
+                return jpeg::encode_coefficients(&coefficients, &image.metadata, optimized);
+            }
+            let codec = self.format.codec();
             let fitted = fitted(image, &codec.capabilities)?;
             // Encoders abort the process if an allocation fails. Their output may be as long as the samples, and some
             // hold it twice.
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             (codec.encode)(&fitted, &self.encoding)
         };
-        self.encode_by(encode)
+        let encoded = self.timings.time("encode", encode);
+        encoded.map_err(|cause| cannot_encode(self.sink, cause))
     }
 
-    /// As [`ImageTarget::encode`], for a JPEG file from DCT coefficients.
-    pub fn encode_jpeg(
-        &self,
-        coefficients: &SparseCoefficients,
-        metadata: &Metadata,
-    ) -> Result<Finished> {
-        let (frame, optimized) = (&coefficients.frame, self.encoding.optimized);
-        let mut metadata = metadata.clone();
-        adapt(&mut metadata, frame.size, frame.colour.channels());
-        let encode = || jpeg::encode_coefficients(coefficients, &metadata, optimized);
-        self.encode_by(encode).map(|bytes| self.finished(bytes))
-    }
-
-    fn encode_by(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<Vec<u8>> {
-        self.timings.time("encode", encode).map_err(|cause| cannot_encode(self.sink, cause))
+    /// How pixels are encoded, if the file is JPEG.
+    pub fn pixel_encoding(&self) -> Option<PixelEncoding> {
+        (self.format == ImageFormat::Jpeg).then(|| jpeg::pixel_encoding(&self.encoding))
     }
 
     /// Writes a file of `series.count` pages, which `fill` passes to the writer.

@@ -45,12 +45,3 @@ impl Kernel for Decode {
         }
     }
 }
-
-/// Output of a kernel that decodes a picture, changes its pixels and optionally encodes them.
-#[derive(Debug, PartialEq)]
-pub enum JpegOutput {
-    /// Rows from the top, u8 samples, grey or RGB.
-    Pixels(Vec<u8>),
-    /// Coefficients of the encoded picture.
-    Coefficients(SparseCoefficients),
-}

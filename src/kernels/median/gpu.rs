@@ -2,15 +2,11 @@
 
 use super::window::Window;
 use crate::{
-    data::{
-        dtype::Dtype,
-        grid::{GridType, Shape},
-        samples::Samples,
-    },
+    data::{dtype::Dtype, grid::Shape, samples::Samples},
     gpu::{Batch, Buffer, Context, Shader},
     kernels::{
         device_blocks::{fits, in_blocks},
-        filter::{GpuStep, GpuStepResult},
+        gpu_step::{GpuLayout, GpuStep, GpuStepResult},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -24,6 +20,7 @@ shader_struct! {
         words: u32,
         channels: u32,
         width: u32,
+        pitch: u32,
         height: u32,
         depth: u32,
         x: u32,
@@ -50,55 +47,65 @@ pub fn select(
     window: &Window,
 ) -> Result<Option<Samples>> {
     let Some(step) = Percentile::new(context, samples.dtype(), window) else { return Ok(None) };
-    in_blocks(context, samples, shape, (window.radius, step.group()?), &step)
+    in_blocks(context, samples, shape, (window.radius, step.group()?), |batch, layout, input| {
+        step.record_block(batch, layout, input)
+    })
 }
 
-/// As [`select`], of whole grids of the type `input` on the device.
-pub fn on_gpu<'c>(context: &'c Context, input: GridType, window: &Window) -> GpuStepResult<'c> {
-    let Some(step) = Percentile::new(context, input.dtype, window) else { return Ok(None) };
-    let fits = fits(context, input.bytes(), step.group()?);
-    Ok(fits.then(|| Box::new(step) as _))
+/// Whether a device can find the percentiles of samples of type `dtype`.
+pub fn is_supported(dtype: Dtype, window: &Window) -> bool {
+    dtype != Dtype::F64 && window.size() <= MAX_WINDOW
+}
+
+/// As [`select`], of whole grids of the layout `input` on the device.
+pub fn prepare<'c>(context: &'c Context, input: GpuLayout, window: &Window) -> GpuStepResult<'c> {
+    let Some(percentile) = Percentile::new(context, input.grid.dtype, window) else {
+        return Ok(None);
+    };
+    let fits = fits(context, input.bytes(), percentile.group()?);
+    let record = move |batch: &mut Batch<'c>, grid| percentile.record_block(batch, input, grid);
+    Ok(fits.then(|| GpuStep::new(input, record)))
 }
 
 /// A percentile on the device.
 struct Percentile<'c> {
     context: &'c Context,
     shader: Shader,
-    bytes: usize,
     window: Window,
 }
 
 impl<'c> Percentile<'c> {
     fn new(context: &'c Context, dtype: Dtype, window: &Window) -> Option<Self> {
-        let is_supported = dtype != Dtype::F64 && window.size() <= MAX_WINDOW;
-        let (bytes, window) = (dtype.size(), *window);
-        is_supported.then(|| Self { context, shader: specialised(&SHADER, dtype), bytes, window })
+        is_supported(dtype, window).then(|| Self {
+            context,
+            shader: specialised(&SHADER, dtype),
+            window: *window,
+        })
     }
 
     /// Words that a workgroup computes.
     fn group(&self) -> Result<u32> {
         Ok(self.context.pipeline(&self.shader, "neighbourhood")?.workgroup_size[0])
     }
-}
 
-impl<'c> GpuStep<'c> for Percentile<'c> {
-    fn record(&self, batch: &mut Batch<'c>, shape: Shape, input: Buffer) -> Result<Buffer> {
-        let &Self { context, ref shader, bytes, window } = self;
-        let bytes = shape.samples() * bytes;
-        let words = bytes.div_ceil(4) as u32;
-        let [width, height, depth] = shape.dims.map(|dim| dim as u32);
+    /// Records the percentiles of the grid in `input`.
+    fn record_block(
+        &self,
+        batch: &mut Batch<'c>,
+        layout: GpuLayout,
+        input: Buffer,
+    ) -> Result<Buffer> {
+        let &Self { context, ref shader, window } = self;
+        let words = layout.bytes().div_ceil(4) as u32;
+        let Shape { dims, channels } = layout.grid.shape;
+        let [width, height, depth] = dims.map(|dim| dim as u32);
         let [x, y, z] = window.radius.map(|radius| radius as u32);
-        let (channels, rank) = (shape.channels as u32, window.rank as u32);
-        let params = MedianParams { words, channels, width, height, depth, x, y, z, rank };
-        let result = context.allocate("percentiles", bytes as u64)?;
+        let (channels, pitch, rank) = (channels as u32, layout.pitch as u32, window.rank as u32);
+        let params = MedianParams { words, channels, width, pitch, height, depth, x, y, z, rank };
+        let result = context.allocate("percentiles", layout.bytes())?;
+        let entry = (shader, "neighbourhood");
         let buffers = [("source", &input), ("result", &result)];
-        batch.dispatch_over(
-            "median",
-            (shader, "neighbourhood"),
-            &params,
-            &buffers,
-            words as usize,
-        )?;
+        batch.dispatch_over("median", entry, &params, &buffers, words as usize)?;
         Ok(result)
     }
 }

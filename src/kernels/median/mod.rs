@@ -13,7 +13,8 @@ pub use window::Window;
 use serde_json::{Value, json};
 
 use super::{
-    filter::{Filter, GpuStepResult},
+    filter::Filter,
+    gpu_step::{GpuFilter, GpuLayout, GpuStepResult},
     ordered_keys::Value as Ordered,
 };
 use crate::{
@@ -97,6 +98,12 @@ impl Kernel for Median {
     }
 }
 
+impl GpuFilter for Median {
+    fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c> {
+        gpu::prepare(context, input, &self.window)
+    }
+}
+
 impl Filter for Median {
     fn name(&self) -> &'static str {
         Self::NAME
@@ -127,11 +134,9 @@ impl Filter for Median {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
-        if self.is_identity() {
-            return Ok(None);
-        }
-        gpu::on_gpu(context, input, &self.window)
+    fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
+        let is_supported = gpu::is_supported(input.dtype, &self.window);
+        (is_supported && !self.is_identity()).then_some(self)
     }
 
     fn core_seconds_per_byte(&self) -> f64 {

@@ -10,7 +10,7 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     kernels::{
         device_blocks::{fits, in_blocks},
-        filter::{GpuStep, GpuStepResult},
+        gpu_step::{GpuLayout, GpuStep, GpuStepResult},
         pointwise::{specialisations, specialised},
     },
     shader, shader_struct,
@@ -24,6 +24,7 @@ shader_struct! {
         words: u32,
         channels: u32,
         width: u32,
+        pitch: u32,
         height: u32,
         depth: u32,
         previous: u32,
@@ -102,29 +103,29 @@ pub fn extrema(
     }
     let morph = Resident::new(context, dtype, &element, are_max)?;
     let halo = element.radius.map(|radius| radius * are_max.len());
-    in_blocks(context, samples, shape, (halo, morph.group()?), &morph)
+    in_blocks(context, samples, shape, (halo, morph.group()?), |batch, layout, input| {
+        morph.record_block(batch, layout, input)
+    })
 }
 
-/// Like [`extrema`], for whole grids of type `input` in buffers of the device.
-pub fn on_gpu<'c>(
+/// Like [`extrema`], for whole grids of layout `input` in buffers of the device.
+pub fn prepare<'c>(
     context: &'c Context,
-    input: GridType,
+    input: GpuLayout,
     element: &Element,
     are_max: &'static [bool],
 ) -> GpuStepResult<'c> {
-    if input.dtype == Dtype::F64 {
-        return Ok(None);
-    }
-    let morph = Resident::new(context, input.dtype, &element.within(input.shape.dims), are_max)?;
+    let GridType { shape, dtype } = input.grid;
+    let morph = Resident::new(context, dtype, &element.within(shape.dims), are_max)?;
     let fits = fits(context, input.bytes(), morph.group()?);
-    Ok(fits.then(|| Box::new(morph) as _))
+    let record = move |batch: &mut Batch<'c>, grid| morph.record_block(batch, input, grid);
+    Ok(fits.then(|| GpuStep::new(input, record)))
 }
 
 /// The passes on the device.
 struct Resident<'a> {
     context: &'a Context,
     shader: Shader,
-    bytes: usize,
     passes: Vec<Pass>,
     offsets: Buffer,
     are_max: &'a [bool],
@@ -144,24 +145,28 @@ impl<'a> Resident<'a> {
             .copied()
             .collect();
         let offsets = context.upload("offsets", &all)?;
-        let (shader, bytes) = (specialised(&SHADER, dtype), dtype.size());
-        Ok(Self { context, shader, bytes, passes, offsets, are_max })
+        Ok(Self { context, shader: specialised(&SHADER, dtype), passes, offsets, are_max })
     }
 
     /// Words that a workgroup computes.
     fn group(&self) -> Result<u32> {
         Ok(self.context.pipeline(&self.shader, "neighbourhood")?.workgroup_size[0])
     }
-}
 
-impl<'a> GpuStep<'a> for Resident<'a> {
-    fn record(&self, batch: &mut Batch<'a>, shape: Shape, input: Buffer) -> Result<Buffer> {
-        let (context, bytes) = (self.context, shape.samples() * self.bytes);
+    /// Records the operation on the grid in `input`, which it may overwrite.
+    fn record_block(
+        &self,
+        batch: &mut Batch<'a>,
+        layout: GpuLayout,
+        input: Buffer,
+    ) -> Result<Buffer> {
+        let (context, bytes) = (self.context, layout.bytes());
         let entry = (&self.shader, "neighbourhood");
         let words = bytes.div_ceil(4) as u32;
-        let new = || context.allocate("extrema", bytes as u64);
+        let new = || context.allocate("extrema", bytes);
         let (mut source, mut previous, mut result) = (new()?, input, new()?);
-        let [width, height, depth] = shape.dims.map(|dim| dim as u32);
+        let Shape { dims, channels } = layout.grid.shape;
+        let [width, height, depth] = dims.map(|dim| dim as u32);
         let mut first = 0;
         let passes = self.are_max.iter().flat_map(|&is_max| {
             self.passes.iter().enumerate().map(move |(number, pass)| (is_max, number, pass))
@@ -176,8 +181,9 @@ impl<'a> GpuStep<'a> for Resident<'a> {
                 [&pass.previous, &pass.source].map(|list| list.len() as u32);
             let params = MorphParams {
                 words,
-                channels: shape.channels as u32,
+                channels: channels as u32,
                 width,
+                pitch: layout.pitch as u32,
                 height,
                 depth,
                 previous: first,

@@ -10,10 +10,14 @@ pub use gpu::variants;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::filter::{Filter, GpuStepResult};
+use super::{
+    filter::Filter,
+    gpu_step::{GpuFilter, GpuLayout, GpuStepResult},
+};
 use crate::{
     data::{
         description::{Description, Kind},
+        dtype::Dtype,
         grid::{Grid, GridType, Shape},
         samples::Samples,
     },
@@ -79,15 +83,23 @@ impl Morph {
             return Ok(input.clone());
         }
         match self.operation {
-            Operation::Erode => extrema(input, &ERODE),
-            Operation::Dilate => extrema(input, &DILATE),
-            Operation::Open => extrema(input, &OPEN),
-            Operation::Close => extrema(input, &CLOSE),
             Operation::Gradient => {
                 Ok(difference(extrema(input, &DILATE)?, &extrema(input, &ERODE)?, false))
             }
             Operation::TopHat => Ok(difference(extrema(input, &OPEN)?, input, true)),
             Operation::BlackHat => Ok(difference(extrema(input, &CLOSE)?, input, false)),
+            _ => extrema(input, self.sequence().expect("others are differences")),
+        }
+    }
+
+    /// The erosions (`false`) and dilations (`true`) of the operation, unless it is a difference.
+    fn sequence(&self) -> Option<&'static [bool]> {
+        match self.operation {
+            Operation::Erode => Some(&ERODE),
+            Operation::Dilate => Some(&DILATE),
+            Operation::Open => Some(&OPEN),
+            Operation::Close => Some(&CLOSE),
+            Operation::Gradient | Operation::TopHat | Operation::BlackHat => None,
         }
     }
 
@@ -173,6 +185,15 @@ impl Kernel for Morph {
     }
 }
 
+impl GpuFilter for Morph {
+    fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c> {
+        match self.sequence() {
+            Some(are_max) => gpu::prepare(context, input, &self.element, are_max),
+            None => Ok(None),
+        }
+    }
+}
+
 impl Filter for Morph {
     fn name(&self) -> &'static str {
         Self::NAME
@@ -206,15 +227,8 @@ impl Filter for Morph {
         device.run(self, input)
     }
 
-    fn on_gpu<'c>(&self, context: &'c Context, input: GridType) -> GpuStepResult<'c> {
-        let are_max: &'static [bool] = match self.operation {
-            _ if self.is_identity() => return Ok(None),
-            Operation::Erode => &ERODE,
-            Operation::Dilate => &DILATE,
-            Operation::Open => &OPEN,
-            Operation::Close => &CLOSE,
-            Operation::Gradient | Operation::TopHat | Operation::BlackHat => return Ok(None),
-        };
-        gpu::on_gpu(context, input, &self.element, are_max)
+    fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
+        let is_supported = input.dtype != Dtype::F64 && self.sequence().is_some();
+        (is_supported && !self.is_identity()).then_some(self)
     }
 }

@@ -1,13 +1,13 @@
 //! A box filter of u8 along y and x at once.
 
-use super::{
-    layout::Layout,
-    route::{IN_RANGE, PreparedRoute, Recording, Route, Task},
-};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task};
 use crate::{
-    data::division::RoundedU32,
+    data::{division::RoundedU32, dtype::Dtype, grid::GridType},
     gpu::{Buffer, Shader},
-    kernels::blur::{Format, Rounding},
+    kernels::{
+        blur::{Format, Rounding},
+        gpu_step::GpuLayout,
+    },
     shader, shader_struct,
     util::error::Result,
 };
@@ -93,7 +93,8 @@ impl Sizes {
         let margin = (x + 2 * PIXELS).next_multiple_of(PIXELS);
         let sizes = Self { invocations, tile, run, lead, chunk, margin };
         // Margins of a narrow image may be larger than the image.
-        let buffers = Buffers::new(&sizes, &Layout::new(task.shape));
+        let grid = GridType { shape: task.shape, dtype: Dtype::U8 };
+        let buffers = Buffers::new(&sizes, &GpuLayout::padded(grid));
         let blocks = if y >= BLOCKS_RADIUS { buffers.blocks_bytes } else { 0 };
         (buffers.margins_bytes.max(blocks) <= limits.binding).then_some(sizes)
     }
@@ -139,10 +140,10 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new(sizes: &Sizes, layout: &Layout) -> Self {
-        let [_, height, slices] = layout.shape.dims;
+    fn new(sizes: &Sizes, layout: &GpuLayout) -> Self {
+        let [_, height, slices] = layout.grid.shape.dims;
         let [block, layer] = ["BLOCK", "LAYER"].map(|name| SHADER.constant(name) as usize);
-        let chunks = |pixels: usize| pixels * layout.shape.channels / 4 / sizes.chunk;
+        let chunks = |pixels: usize| pixels * layout.grid.shape.channels / 4 / sizes.chunk;
         let (inner, outer) = (chunks(layout.pitch), chunks(2 * sizes.margin));
         let layers = height.div_ceil(layer);
         let blocks = layers * (layer / block);
@@ -218,7 +219,7 @@ pub const ROUTE: Route = Route {
 impl PreparedRoute for BoxTile {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
         let (context, layout) = (to.context, to.layout);
-        let [width, height, slices] = layout.shape.dims;
+        let [width, height, slices] = layout.grid.shape.dims;
         let buffers = Buffers::new(&self.sizes, &layout);
         let Buffers { inner, outer, layers, blocks, .. } = buffers;
         let across = width.div_ceil(self.sizes.tile);

@@ -1,12 +1,12 @@
 //! The routes for passes along y or z.
 
-use super::{
-    layout::Layout,
-    route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label},
-};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
-    kernels::blur::{Arithmetic, Format, Pass},
+    kernels::{
+        blur::{Arithmetic, Format, Pass},
+        gpu_step::GpuLayout,
+    },
     shader, shader_struct,
     util::error::Result,
 };
@@ -130,8 +130,8 @@ impl ColumnPass {
     }
 
     /// The parameters for a block.
-    fn params(&self, layout: &Layout) -> ColumnParams {
-        let [outer, len, row] = layout.padded().along(self.axis);
+    fn params(&self, layout: &GpuLayout) -> ColumnParams {
+        let [outer, len, row] = layout.buffer().shape.along(self.axis);
         let run = self.run.min(len);
         ColumnParams {
             quads: (row / 4) as u32,

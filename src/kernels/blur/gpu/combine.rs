@@ -1,21 +1,16 @@
 //! Combination of the results of passes on a GPU, without transfers between the passes.
 
-use super::{
-    layout::Layout,
-    run::{Resident, agrees_with_cpu, blocks, halo, read_rows, upload_rows},
-};
+use super::run::{Resident, agrees_with_cpu, blocks, halo};
 use crate::{
     data::{
         dtype::Dtype,
-        grid::{Grid, Shape},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     gpu::{Batch, Buffer, Context, Features, Shader},
     kernels::{
-        blur::{
-            params::Edge,
-            plan::{Format, Pass},
-        },
+        blur::{params::Edge, plan::Pass},
+        gpu_step::GpuLayout,
         pointwise::{HALF, specialised},
     },
     shader, shader_struct,
@@ -113,9 +108,9 @@ pub fn combine(
     let table = context.upload("table", &combination.table(dtype))?;
     let (is_root, last) = (combination == Combination::Root, plans.len() - 1);
     let run = |dims, from: &[u8], to: &mut [u8]| {
-        let layout = Layout::new(Shape { dims, ..shape });
-        let samples = layout.padded().samples();
-        let source = upload_rows(context, layout, size, from)?;
+        let layout = GpuLayout::padded(GridType { shape: Shape { dims, ..shape }, dtype });
+        let samples = layout.buffer().shape.samples();
+        let source = layout.upload(context, from)?;
         let result = context.allocate("result", (samples * size) as u64)?;
         let sums = context.allocate("sums", if is_root { 8 * samples as u64 } else { 4 })?;
         for (number, plan) in plans.iter().enumerate() {
@@ -130,7 +125,7 @@ pub fn combine(
                 let buffers = [&inputs[..], &[("sums", &sums), ("result", &result)]].concat();
                 batch.dispatch_over(entry, (&shader, entry), &params, &buffers, invocations)
             };
-            let floats = context.allocate("floats", layout.bytes(Format::F32))?;
+            let floats = context.allocate("floats", layout.of(Dtype::F32).bytes())?;
             record(&mut batch, "to_floats", samples, &floats)?;
             let floats = plan.record_block(&mut batch, layout, floats)?;
             if is_root {
@@ -142,7 +137,7 @@ pub fn combine(
             }
             batch.run()?;
         }
-        read_rows(context, layout, size, &result, to)
+        layout.read(context, &result, to)
     };
     let mut result = Samples::zeros(dtype, grid.samples.len())?;
     let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());

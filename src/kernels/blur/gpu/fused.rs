@@ -74,14 +74,14 @@ pub const ROUTE: Route = Route {
 
 impl PreparedRoute for Fused {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
-        let [width, height, slices] = to.layout.shape.dims;
-        let samples = width * to.layout.shape.channels;
+        let [width, height, slices] = to.layout.grid.shape.dims;
+        let samples = width * to.layout.grid.shape.channels;
         let across = samples.div_ceil(4).div_ceil(self.tile[0]);
         let down = height.div_ceil(self.tile[1]);
         let groups = across * down * slices;
         let params = FusedParams {
             samples: samples as u32,
-            pitch: (to.layout.pitch * to.layout.shape.channels / 4) as u32,
+            pitch: (to.layout.pitch * to.layout.grid.shape.channels / 4) as u32,
             height: height as u32,
             across: across as u32,
             down: down as u32,

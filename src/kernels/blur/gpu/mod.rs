@@ -4,7 +4,6 @@ mod box_tile;
 mod columns;
 mod combine;
 mod fused;
-mod layout;
 mod params;
 mod route;
 mod routes;

@@ -2,11 +2,13 @@
 
 use std::fmt::Debug;
 
-use super::layout::Layout;
 use crate::{
     data::grid::Shape,
     gpu::{Batch, Buffer, Context, Features, MultiplyAdd, Shader, ShaderStruct},
-    kernels::blur::{params::Edge, plan::Pass},
+    kernels::{
+        blur::{params::Edge, plan::Pass},
+        gpu_step::GpuLayout,
+    },
     util::error::Result,
 };
 
@@ -37,7 +39,7 @@ pub trait PreparedRoute: Debug {
 pub struct Recording<'r, 'a> {
     pub context: &'a Context,
     pub batch: &'r mut Batch<'a>,
-    pub layout: Layout,
+    pub layout: GpuLayout,
     pub source: Buffer,
     pub target: Buffer,
 }

@@ -223,7 +223,7 @@ impl RowPass {
 
 impl PreparedRoute for RowPass {
     fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
-        let [width, y, z] = to.layout.shape.dims;
+        let [width, y, z] = to.layout.grid.shape.dims;
         let tile = match self.tile {
             Tile::Pixels(pixels) => pixels,
             Tile::UpTo(max) => {

@@ -3,22 +3,25 @@
 use std::borrow::Cow;
 
 use super::{
-    layout::Layout,
     route::{Limits, PreparedRoute, Recording, Task},
     routes::choose_route,
 };
 use crate::{
-    data::{blocks::Blocks, grid::Shape, samples::Samples},
+    data::{
+        blocks::Blocks,
+        dtype::Dtype,
+        grid::{GridType, Shape},
+        samples::Samples,
+    },
     gpu::{Batch, Buffer, Context, MultiplyAdd, Shader},
-    kernels::blur::{
-        params::{Edge, Values},
-        plan::{Format, Pass},
+    kernels::{
+        blur::{
+            params::{Edge, Values},
+            plan::{Format, Pass},
+        },
+        gpu_step::GpuLayout,
     },
-    util::{
-        error::{Error, Result},
-        memory,
-        parallel::Parallel,
-    },
+    util::error::{Error, Result},
 };
 
 /// Whether the device gives the same results as the CPU. It does not for f64, for long box filters of f32, which the
@@ -89,7 +92,8 @@ pub fn blocks(
 ) -> Option<Blocks> {
     let max = u64::from(context.limits.workgroups);
     Blocks::fitting(shape.dims, halo, edge == Edge::Wrap, |dims| {
-        let samples = Layout::new(Shape { dims, ..shape }).padded().samples() as u64;
+        let grid = GridType { shape: Shape { dims, ..shape }, dtype: Dtype::U8 };
+        let samples = GpuLayout::padded(grid).bytes();
         let row_groups = dims[0].div_ceil(512) as u64 * (dims[1] * dims[2]) as u64;
         // Along y and z each of a workgroup's 64 invocations computes at least four samples.
         let groups = row_groups.max(samples.div_ceil(64 * 4));
@@ -125,7 +129,6 @@ fn run_blocks(
 #[derive(Debug)]
 pub struct Resident<'a> {
     context: &'a Context,
-    layout: Layout,
     /// Input of the first route.
     from: Format,
     /// Each route, with the format of its results.
@@ -150,7 +153,7 @@ impl<'a> Resident<'a> {
             .iter()
             .map(|(route, task, to)| Ok(((route.new)(context, task)?, *to)))
             .collect::<Result<_>>()?;
-        Ok(Self { context, layout: Layout::new(shape), from: plan[0].from, routes })
+        Ok(Self { context, from: plan[0].from, routes })
     }
 
     /// The format of the results.
@@ -158,17 +161,12 @@ impl<'a> Resident<'a> {
         self.routes.last().expect("a plan has passes").1
     }
 
-    /// Records all passes over `input`, whose rows are padded to a multiple of sixteen positions. Returns the buffer of
-    /// the result, which has the same layout. The passes may overwrite `input`.
-    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
-        self.record_block(batch, self.layout, input)
-    }
-
-    /// Records all passes over a block.
+    /// Records all passes over a block in `input`, which they may overwrite. Its rows are padded. Returns the buffer of the
+    /// result, which has the same layout.
     pub fn record_block(
         &self,
         batch: &mut Batch<'a>,
-        layout: Layout,
+        layout: GpuLayout,
         input: Buffer,
     ) -> Result<Buffer> {
         // Buffers that have been read are reused for later results of their format.
@@ -177,7 +175,7 @@ impl<'a> Resident<'a> {
         for (route, format) in &self.routes {
             let target = match spare.iter().position(|(spare, _)| spare == format) {
                 Some(index) => spare.swap_remove(index).1,
-                None => self.context.allocate("blur", layout.bytes(*format))?,
+                None => self.context.allocate("blur", layout.of(format.dtype()).bytes())?,
             };
             let mut to = Recording { context: self.context, batch, layout, source, target };
             route.record(&mut to)?;
@@ -187,61 +185,13 @@ impl<'a> Resident<'a> {
         Ok(source)
     }
 
-    /// Reads the samples of a buffer that [`Resident::record`] returned, without padding.
-    pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
-        let mut samples = memory::zeros(self.layout.shape.samples() * self.to().size())?;
-        read_rows(self.context, self.layout, self.to().size(), blurred, &mut samples)?;
-        Ok(samples)
-    }
-
     /// Blurs the samples of a block from memory to memory.
     fn run(&self, shape: Shape, source: &[u8], target: &mut [u8]) -> Result<()> {
-        let (context, layout) = (self.context, Layout::new(shape));
-        let input = upload_rows(context, layout, self.from.size(), source)?;
+        let layout = GpuLayout::padded(GridType { shape, dtype: self.from.dtype() });
+        let (context, input) = (self.context, layout.upload(self.context, source)?);
         let mut batch = context.batch();
         let output = self.record_block(&mut batch, layout, input)?;
         batch.run()?;
-        read_rows(context, layout, self.to().size(), &output, target)
+        layout.of(self.to().dtype()).read(context, &output, target)
     }
-}
-
-/// Uploads samples (`size` bytes each) and pads each row to the pitch of `layout`.
-pub fn upload_rows(
-    context: &Context,
-    layout: Layout,
-    size: usize,
-    source: &[u8],
-) -> Result<Buffer> {
-    let bytes = (layout.padded().samples() * size) as u64;
-    let input = context.allocate("samples", bytes.next_multiple_of(16))?;
-    let [row, pitch] = layout.rows().map(|samples| samples * size);
-    if row == pitch {
-        context.write(&input, 0, source)?;
-        return Ok(input);
-    }
-    let mut padded = memory::zeros::<u8>(source.len() / row * pitch)?;
-    padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)).par_each(|(to, from)| {
-        to[..row].copy_from_slice(from);
-    });
-    context.write(&input, 0, &padded)?;
-    Ok(input)
-}
-
-/// Reads results (`size` bytes each) and drops the padding of their rows.
-pub fn read_rows(
-    context: &Context,
-    layout: Layout,
-    size: usize,
-    buffer: &Buffer,
-    target: &mut [u8],
-) -> Result<()> {
-    let [row, pitch] = layout.rows().map(|samples| samples * size);
-    if row == pitch {
-        return context.read_into(buffer, target);
-    }
-    let padded: Vec<u8> = context.read(buffer, target.len() / row * pitch)?;
-    target.chunks_exact_mut(row).zip(padded.chunks_exact(pitch)).par_each(|(to, from)| {
-        to.copy_from_slice(&from[..row]);
-    });
-    Ok(())
 }

@@ -4,8 +4,9 @@ use super::layout::{Blocks, IN_RANGE, Layout};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
+    kernels::gpu_step::GpuLayout,
     shader, shader_struct,
-    util::error::Result,
+    util::{error::Result, memory},
 };
 
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
@@ -54,7 +55,7 @@ impl<'a> Decoder<'a> {
             width: width as u32,
             quads: quads as u32,
             total: (quads * height) as u32,
-            pitch: (layout.pitch() * frame.colour.channels() / 4) as u32,
+            pitch: layout.pitch_words(),
             ..PixelParams::default()
         };
         for c in 0..frame.components.len() {
@@ -84,20 +85,14 @@ impl<'a> Decoder<'a> {
         let mut batch = self.context.batch();
         let output = self.record(&mut batch, &input)?;
         batch.run()?;
-        let mut pixels: Vec<u8> = self.context.read(&output, self.layout.pixel_bytes() as usize)?;
-        let channels = self.layout.frame.colour.channels();
-        let [pitch, row] = [self.pitch(), self.layout.frame.size[0]].map(|len| len * channels);
-        if pitch != row {
-            let starts = (0..pixels.len()).step_by(pitch).enumerate();
-            starts.for_each(|(y, start)| pixels.copy_within(start..start + row, y * row));
-            pixels.truncate(self.layout.frame.pixel_bytes());
-        }
+        let mut pixels = memory::zeros(self.layout.frame.pixel_bytes())?;
+        self.pixels().read(self.context, &output, &mut pixels)?;
         Ok(pixels)
     }
 
-    /// Number of pixels from row to row.
-    pub fn pitch(&self) -> usize {
-        self.layout.pitch()
+    /// The layout of the pixels.
+    pub fn pixels(&self) -> GpuLayout {
+        self.layout.pixels()
     }
 
     /// Copies `coefficients` to the device.
@@ -111,14 +106,14 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Records the passes from `coefficients` to pixels, whose rows are padded to a multiple of sixteen pixels.
+    /// Records the passes from `coefficients` to [pixels](Decoder::pixels).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
         let Self { context, layout, inverse, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
-        let pixels = context.allocate("pixels", layout.pixel_bytes())?;
+        let pixels = context.allocate("pixels", layout.pixels().bytes())?;
         for c in 0..layout.frame.components.len() {
             let params = layout.block_params(c);
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;

@@ -4,6 +4,7 @@ use super::layout::{Blocks, IN_RANGE, Layout, MAX_ENTRY_BYTES};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{Component, Frame, SparseCoefficients},
+    kernels::gpu_step::GpuLayout,
     shader, shader_struct,
     util::error::Result,
 };
@@ -55,7 +56,12 @@ impl<'a> Encoder<'a> {
         Ok(Some(Self { context, layout, planes }))
     }
 
-    /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
+    /// The layout of the pixels.
+    pub fn pixels(&self) -> GpuLayout {
+        self.layout.pixels()
+    }
+
+    /// Records the passes from [pixels](Encoder::pixels) to coefficients.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device has no memory left.
@@ -74,7 +80,7 @@ impl<'a> Encoder<'a> {
             let params = PlaneParams {
                 width: width as u32,
                 height: height as u32,
-                pitch: (layout.pitch() * frame.colour.channels() / 4) as u32,
+                pitch: layout.pitch_words(),
                 words: 2 * across as u32,
                 total: (16 * across * down) as u32,
                 rows: frame.samples(c)[1] as u32,

@@ -1,17 +1,19 @@
 //! Layout of the blocks and samples of a picture in buffers.
 
 use crate::{
+    data::{
+        dtype::Dtype,
+        grid::{GridType, Shape},
+    },
     gpu::{Buffer, Context},
     jpeg::{Component, Entry, Frame, SparseBlock, ZIGZAG},
+    kernels::gpu_step::GpuLayout,
     shader_struct,
 };
 
 shader_struct! {
     pub(super) struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, order: [[u32; 4]; 16] }
 }
-
-/// Rows of pixels are padded to a multiple of this number, as for blurs.
-const PITCH: usize = 16;
 
 /// Why the shaders need no bounds checks.
 pub(super) const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the numbers that the host sizes the buffers by; \
@@ -55,14 +57,17 @@ impl Layout {
         self.block_count() as u64 * 64
     }
 
-    /// Number of pixels from row to row.
-    pub(super) fn pitch(&self) -> usize {
-        self.frame.size[0].next_multiple_of(PITCH)
+    /// The layout of the pixels.
+    pub(super) fn pixels(&self) -> GpuLayout {
+        let ([width, height], channels) = (self.frame.size, self.frame.colour.channels());
+        let shape = Shape { dims: [width, height, 1], channels };
+        GpuLayout::padded(GridType { shape, dtype: Dtype::U8 })
     }
 
-    /// Bytes of the pixels.
-    pub(super) fn pixel_bytes(&self) -> u64 {
-        (self.pitch() * self.frame.colour.channels() * self.frame.size[1]) as u64
+    /// Words from one row of pixels to the next.
+    pub(super) fn pitch_words(&self) -> u32 {
+        let pixels = self.pixels();
+        (pixels.pitch * pixels.grid.shape.channels / 4) as u32
     }
 
     pub(super) fn block_params(&self, c: usize) -> BlockParams {
@@ -77,9 +82,9 @@ impl Layout {
 
     /// Whether the picture fits the device in one piece.
     pub(super) fn fits(&self, context: &Context) -> bool {
-        let largest = (MAX_ENTRY_BYTES * self.block_count() as u64).max(self.pixel_bytes());
-        let groups =
-            self.block_count().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
+        let pixels = self.pixels().bytes();
+        let largest = (MAX_ENTRY_BYTES * self.block_count() as u64).max(pixels);
+        let groups = self.block_count().div_ceil(8).max(pixels as usize / 4 / 64 + 1) as u64;
         largest <= context.max_binding() && context.fold(groups).is_ok()
     }
 }
