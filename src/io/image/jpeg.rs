@@ -169,7 +169,9 @@ pub fn read_coefficients(
 ) -> Option<(SparseCoefficients, DecodedPage)> {
     let file = parse(bytes, limits).ok()?;
     let mut image = decoded(&file, Vec::new(), None);
-    if image.orientation != Orientation::default() {
+    let mut components = 0..file.frame.components.len();
+    let is_fractional = components.any(|c| file.frame.upsampling(c).is_err());
+    if image.orientation != Orientation::default() || is_fractional {
         return None;
     }
     let (coefficients, damage) = file.coefficients().ok()?;
