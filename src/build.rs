@@ -1,14 +1,53 @@
 //! Build script: records the commit that the program is built from, for `gpuproc --version`. The commit is taken from
 //! the variable `GPUPROC_COMMIT`, else from the packed crate, else from the repository. The repository is asked only
 //! for release builds, since otherwise each commit would make a new build necessary.
+//!
+//! `--resume` trusts outputs of the same build only: `GPUPROC_BUILD` is the commit or, if that is unknown or the
+//! sources have changed since, a hash of the sources.
 
-use std::{env, fs, process::Command};
+use std::{
+    env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::PathBuf,
+    process::Command,
+};
+
+/// Everything of this package that the program is built from.
+const SOURCES: [&str; 4] = ["Cargo.lock", "Cargo.toml", "src", "wgsl"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=GPUPROC_COMMIT");
-    println!("cargo::rerun-if-changed=src/build.rs");
+    // Cargo would run this script at each build if one of them did not exist.
+    let sources = SOURCES.map(PathBuf::from).into_iter().filter(|source| source.exists());
+    let sources: Vec<PathBuf> = sources.collect();
+    for source in &sources {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
     let commit = env::var("GPUPROC_COMMIT").ok().or_else(packed).or_else(repository);
-    println!("cargo::rustc-env=GPUPROC_COMMIT={}", commit.unwrap_or_default());
+    let commit = commit.unwrap_or_default();
+    let is_exact = !commit.is_empty() && !commit.ends_with("-dirty");
+    let build = if is_exact { commit.clone() } else { hash(sources).expect("readable sources") };
+    println!("cargo::rustc-env=GPUPROC_COMMIT={commit}");
+    println!("cargo::rustc-env=GPUPROC_BUILD={build}");
+}
+
+/// A hash of the names and contents of `files`, and of all files below those that are folders.
+fn hash(mut files: Vec<PathBuf>) -> io::Result<String> {
+    let mut contents = Vec::new();
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                files.push(entry?.path());
+            }
+        } else {
+            contents.push((path.clone(), fs::read(path)?));
+        }
+    }
+    contents.sort();
+    let mut hasher = DefaultHasher::new();
+    contents.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 /// The commit that `cargo package` records in a packed crate: `"sha1": "..."`.

@@ -22,7 +22,7 @@ use crate::{
 /// Everything that a result depends on. Equal identities give equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The version of the program, and the commit that it is built from.
+    /// The version and the build of the program.
     pub version: String,
     /// The command.
     pub command: String,
@@ -48,8 +48,8 @@ pub struct FileState {
     pub content: Option<u32>,
 }
 
-/// The version of the program, and the commit that it is built from if that is known.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPUPROC_COMMIT"));
+/// The version of the program, and the commit that it is built from or a hash of its sources.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("GPUPROC_BUILD"));
 
 /// Maximum number of input bytes of a job that checksums cover, so that computing them takes a fraction of a second.
 const MAX_CHECKED: u64 = 64 << 20;
@@ -66,7 +66,7 @@ impl Identity {
         shard: Shard,
     ) -> Result<Self> {
         Ok(Self {
-            version: VERSION.trim_end().into(),
+            version: VERSION.into(),
             command: command.into(),
             parameters: serde_json::to_string(parameters).expect("plain data"),
             inputs: inputs.into_iter().map(FileState::new).collect::<Result<_>>()?,

@@ -147,6 +147,13 @@ mod tests {
         fs::write(&output, "three").unwrap();
         assert!(!marker("a").is_done());
         marker("a").write().unwrap();
+        let mut other_build = marker("a");
+        let version = &mut other_build.identity.version;
+        // The build is a commit or a hash of the sources.
+        assert!(version.split_once(' ').is_some_and(|(_, build)| build.len() >= 7), "{version}");
+        version.pop();
+        other_build.write().unwrap();
+        assert!(other_build.is_done() && !marker("a").is_done());
         fs::write(marker("a").path(), "{").unwrap();
         assert!(!marker("a").is_done());
         fs::remove_file(&output).unwrap();
