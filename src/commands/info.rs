@@ -184,10 +184,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
                     info.notes.push(format!("the range is that of the first of {volumes} volumes; choose another with --volume"));
                 }
                 session.timings.add_result(|| serde_json::to_value(&info).expect("plain data"));
-                add(&match args.json {
-                    true => info.element(described == 0),
-                    false => info.text(),
-                })?;
+                add(&if args.json { info.element(described == 0) } else { info.text() })?;
                 described += 1;
             }
             Err(error) if files.len() == 1 => return Err(error),
@@ -257,10 +254,7 @@ fn array_info(
     samples: bool,
     session: &Session,
 ) -> Result<Info> {
-    let range = match samples {
-        true => array_range(source, format, session)?,
-        false => None,
-    };
+    let range = if samples { array_range(source, format, session)? } else { None };
     if format == ArrayFormat::Text {
         return Ok(Info { range, kind: "array", format: "text".into(), ..Info::default() });
     }
@@ -323,10 +317,7 @@ fn array_range(
 fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
     let placement = file.placement.as_ref();
     let stored = file.stored.name();
-    let range = match samples {
-        true => volume_range(file, session)?,
-        false => None,
-    };
+    let range = if samples { volume_range(file, session)? } else { None };
     Ok(Info {
         range,
         kind: "volume",

@@ -75,10 +75,7 @@ impl Split {
     /// Number of positions of the longest padded block, or a few more.
     pub fn longest(&self) -> usize {
         let padded = self.halo[0] + self.block + self.halo[1];
-        match self.wraps && self.block < self.len {
-            true => padded,
-            false => padded.min(self.len),
-        }
+        if self.wraps && self.block < self.len { padded } else { padded.min(self.len) }
     }
 }
 

@@ -78,10 +78,7 @@ pub fn halved(
             for (i, to) in to.chunks_exact_mut(next[0]).enumerate() {
                 let (y, z) = ((piece * rows + i) % next[1], (piece * rows + i) / next[1]);
                 let window = Window { dims, steps, y: y * steps[1], z: z * steps[2] };
-                match are_labels {
-                    true => window.first(from, to),
-                    false => window.means(from, &mut sums, to),
-                }
+                if are_labels { window.first(from, to) } else { window.means(from, &mut sums, to) }
             }
         });
     }, other => unreachable!("samples are not of {other}"));

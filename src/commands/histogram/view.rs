@@ -61,10 +61,7 @@ fn percentage(text: &str) -> Result<f64, String> {
 impl View {
     /// Divisor of the counts of `component`: the count of one pixel, or with `normalize` of all pixels in the range.
     pub fn unit(&self, outcome: &Outcome, component: &ComponentOutcome) -> f64 {
-        match self.normalize {
-            true => component.counts.in_range().max(1) as f64,
-            false => outcome.unit,
-        }
+        if self.normalize { component.counts.in_range().max(1) as f64 } else { outcome.unit }
     }
 
     /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type, so their plot

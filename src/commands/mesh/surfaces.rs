@@ -60,8 +60,5 @@ pub(super) fn layers(
     let mesh = |consume: &mut dyn FnMut(Surface) -> Result<()>| {
         mesh_slabs(kernel, (&source, file), slabs, session, &mut |_, part| consume(part))
     };
-    match overlaps {
-        true => write_behind(consume, mesh),
-        false => mesh(&mut consume),
-    }
+    if overlaps { write_behind(consume, mesh) } else { mesh(&mut consume) }
 }

@@ -166,10 +166,7 @@ impl FromStr for KeyType {
             });
         }
         let dtype = Dtype::parse_one_of(&Dtype::ALL, text)?;
-        Ok(match dtype.is_float() {
-            true => Self::Number(dtype),
-            false => Self::Bytes(dtype.size()),
-        })
+        Ok(if dtype.is_float() { Self::Number(dtype) } else { Self::Bytes(dtype.size()) })
     }
 }
 

@@ -196,9 +196,6 @@ impl Capabilities {
     /// that is not larger, else the smallest.
     pub fn nearest_dtype(&self, dtype: Dtype) -> Dtype {
         let narrower = self.dtypes.iter().rev().find(|held| held.size() <= dtype.size());
-        match self.dtypes.contains(&dtype) {
-            true => dtype,
-            false => *narrower.unwrap_or(&self.dtypes[0]),
-        }
+        if self.dtypes.contains(&dtype) { dtype } else { *narrower.unwrap_or(&self.dtypes[0]) }
     }
 }

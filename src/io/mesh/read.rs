@@ -273,10 +273,7 @@ fn glb(bytes: &[u8]) -> Parsed {
         let triangles = triangles.map(|corners| corners.map(|corner| corner.saturating_add(first)));
         surface.triangles.extend(triangles);
     }
-    match is_packed {
-        true => Ok(mesh),
-        false => Ok(surface.into()),
-    }
+    if is_packed { Ok(mesh) } else { Ok(surface.into()) }
 }
 
 fn mz3(bytes: &[u8], limit: u64) -> Parsed {

@@ -387,8 +387,5 @@ fn holds(to: Dtype, from: Dtype) -> bool {
 /// The type to write `dtype` as: itself if it is `supported`, else the first that holds all its values, else the last.
 fn nearest(supported: &[Dtype], dtype: Dtype) -> Dtype {
     let exact = supported.iter().copied().find(|&to| holds(to, dtype));
-    match supported.contains(&dtype) {
-        true => dtype,
-        false => exact.unwrap_or(supported[supported.len() - 1]),
-    }
+    if supported.contains(&dtype) { dtype } else { exact.unwrap_or(supported[supported.len() - 1]) }
 }

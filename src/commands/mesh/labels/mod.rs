@@ -66,10 +66,7 @@ pub(super) fn mesh_labels(
     let numbers = numbers.into();
     let labels = LabelJob { job, list, file: &file, kernel, plan, transform, numbers, session };
     let is_each = has_field(&job.output, LABEL_FIELD);
-    let output = match is_each {
-        true => None,
-        false => Some(job.output.create(session.no_clobber)?),
-    };
+    let output = if is_each { None } else { Some(job.output.create(session.no_clobber)?) };
     match output {
         Some(output) if job.format == MeshFormat::Ply && !job.stats && job.preview.is_none() => {
             labels.write_ply(output)

@@ -232,10 +232,7 @@ impl<'a> TiffFile<'a> {
                 }
             }
         }
-        match seen.is_empty() {
-            true => Err("the file contains no image".into()),
-            false => Ok(is_whole),
-        }
+        if seen.is_empty() { Err("the file contains no image".into()) } else { Ok(is_whole) }
     }
 
     /// Reads the values of an entry as bytes, with numbers in native byte order.

@@ -109,10 +109,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn int(&self, field: Field) -> i32 {
-        match self.is_version_2 {
-            true => self.bytes.i32(field[1]),
-            false => self.bytes.i16(field[0]).into(),
-        }
+        if self.is_version_2 { self.bytes.i32(field[1]) } else { self.bytes.i16(field[0]).into() }
     }
 
     /// The number `i` of a field of floats.
@@ -133,10 +130,7 @@ impl<'a> Fields<'a> {
 
     /// A field of one byte in version 1.
     pub fn code(&self, field: Field) -> i32 {
-        match self.is_version_2 {
-            true => self.bytes.i32(field[1]),
-            false => self.bytes.bytes[field[0]].into(),
-        }
+        if self.is_version_2 { self.bytes.i32(field[1]) } else { self.bytes.bytes[field[0]].into() }
     }
 
     /// The size of an axis, counted from 1; 1 for those that the header does not count.
@@ -146,10 +140,7 @@ impl<'a> Fields<'a> {
 
     /// Offset of the samples.
     pub fn sample_offset(&self) -> f64 {
-        match self.is_version_2 {
-            true => self.bytes.i64(OFFSET[1]) as f64,
-            false => self.bytes.f32(OFFSET[0]),
-        }
+        if self.is_version_2 { self.bytes.i64(OFFSET[1]) as f64 } else { self.bytes.f32(OFFSET[0]) }
     }
 
     /// The type of a stored number, and how many a sample has.

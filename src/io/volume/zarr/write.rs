@@ -147,10 +147,7 @@ impl<'a> PyramidWriter<'a> {
             return Ok(());
         }
         let next = self.reduced(at, slices, is_end)?;
-        match next.is_empty() && !is_end {
-            true => Ok(()),
-            false => self.push_to(at + 1, &next, is_end),
-        }
+        if next.is_empty() && !is_end { Ok(()) } else { self.push_to(at + 1, &next, is_end) }
     }
 
     /// Bytes of a slice of the level number `at` of this writer.

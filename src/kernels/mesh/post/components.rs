@@ -50,11 +50,6 @@ pub struct PartFilter {
 }
 
 impl PartFilter {
-    /// Keeps only the part with the most triangles.
-    pub fn largest() -> Self {
-        Self { largest: Some(1), ..Self::default() }
-    }
-
     /// Whether there are no conditions.
     pub fn keeps_all(&self) -> bool {
         *self == Self::default()
