@@ -34,7 +34,7 @@ fn steps(session: &str) -> Vec<String> {
 }
 
 /// Shortens the help of a command: each group that equals one of an earlier help becomes a line, which names that help.
-/// `shown` has the groups so far, each with the command that printed it. Other steps are returned as they are.
+/// `shown` has the groups so far, each with the command that printed it. Other steps are returned unchanged.
 fn shorten(step: String, shown: &mut BTreeMap<String, String>) -> String {
     let (command, text) = step.split_once('\n').unwrap_or_default();
     let Some(command) = command.strip_prefix("$ ").filter(|name| name.ends_with("--help")) else {

@@ -292,7 +292,7 @@ impl ImagePages<'_> {
         self.pages.sample_bytes(page)
     }
 
-    /// Bytes of the samples of `pages`, as far as they are known. Refuses far too many bytes for the size of the file,
+    /// Bytes of the samples of `pages` whose sizes are known. Refuses far more bytes than the size of the file allows,
     /// since a few bytes of an animation can declare another frame of any size.
     pub fn check_all(&self, pages: Range<usize>) -> Result<u64> {
         let count = pages.len();
