@@ -66,6 +66,7 @@ mod labels;
 mod library;
 mod library_files;
 mod library_filters;
+mod limits;
 mod local_threshold;
 mod long_axes;
 mod luminance;

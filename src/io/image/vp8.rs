@@ -12,20 +12,15 @@ use super::{
 };
 use crate::{data::image::Image, util::memory};
 
-/// Maximum width and height in pixels.
-const MAX_SIDE: usize = (1 << 14) - 1;
 /// Bytes per pixel that the encoder takes: planes, their reconstruction, and coefficients of 16 bits, rounded up.
 const BYTES_PER_PIXEL: usize = 8;
 /// Signature and size at the start of a lossless image, which an alpha channel lacks.
 const LOSSLESS_HEADER: usize = 5;
 
-/// The chunks of a picture: `ALPH` if `image` has an alpha channel, and `VP8 `. The samples are u8.
+/// The chunks of a picture: `ALPH` if `image` has an alpha channel, and `VP8 `. The samples are u8, and sides have at most
+/// 16,383 pixels.
 pub fn encode(image: &Image, quality: u8) -> Result<Vec<u8>, BoxError> {
     let (width, height) = (image.width, image.height);
-    if width.max(height) > MAX_SIDE {
-        let message = format!("lossy WebP has at most {MAX_SIDE} x {MAX_SIDE} pixels");
-        return Err(message.into());
-    }
     // The encoder aborts the process if an allocation fails.
     drop(memory::room::<u8>(BYTES_PER_PIXEL * width * height)?);
     let mut chunks = Vec::new();

@@ -206,7 +206,17 @@ fn has_prefix_codes(bytes: &[u8]) -> bool {
     has(b"VP8L") || has(b"ALPH")
 }
 
+/// Refuses images with sides that libwebp does not read. Lossless pictures might be a pixel larger (RFC 9649, 3.4).
+fn check_sides(image: &Image) -> Result<(), BoxError> {
+    const MAX_SIDE: usize = (1 << 14) - 1;
+    if image.width.max(image.height) > MAX_SIDE {
+        return Err("WebP images have at most 16,383 pixels per side; write .png or .tif".into());
+    }
+    Ok(())
+}
+
 fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+    check_sides(image)?;
     let mut bytes = Vec::new();
     if let Some(quality) = encoding.quality {
         let picture = encode_lossy(image, quality)?;
@@ -279,6 +289,7 @@ impl PageWriter for WebPWriter<'_> {
         const MAX_DELAY: u32 = (1 << 24) - 1;
         /// Flag of a frame: its pixels replace those of the previous frame, without blending.
         const REPLACE: u8 = 2;
+        check_sides(image)?;
         let size = [image.width, image.height];
         let first =
             self.first.get_or_insert_with(|| FirstFrame { size, metadata: image.metadata.clone() });
