@@ -52,7 +52,7 @@ fn images_have_the_largest_sides_of_their_format() {
         assert_eq!(run(folder, "blur two.tif o.webp --sigma 0").0, code, "{side}");
     }
     write_pgm(folder, [70_000, 1]);
-    for output in ["o.png", "o.tif", "o.bmp", "o.pgm", "o.pfm", "o.exr"] {
+    for output in ["o.png", "o.tif", "o.pgm", "o.pfm", "o.exr"] {
         works(folder, &format!("blur in.pgm {output} --sigma 0"));
         assert_eq!(load_image(folder.join(output)).width, 70_000, "{output}");
     }
