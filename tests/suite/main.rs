@@ -7,6 +7,7 @@ extern crate registry;
 mod address_space;
 mod allocations;
 mod animations;
+mod array_grid;
 mod asserts;
 mod bad_input;
 mod batch;
