@@ -12,7 +12,8 @@ use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 use crate::{
     asserts::{assert_absent, assert_same_file},
     common::{Noise, run, works},
-    inputs::describe,
+    inputs::{as_f64, describe},
+    tiff_files::{TiffPage, tiff},
 };
 
 fn read(path: &Path) -> Samples {
@@ -148,4 +149,83 @@ fn names_files_that_do_not_fit_the_volume() {
     assert_eq!(run(folder, "mesh s o.ply --iso 1 --series 1").0, 2);
     assert_eq!(run(folder, "mesh none*.png o.ply --iso 1").0, 7);
     assert_eq!(run(folder, "mesh s o.ply --iso 1 --dtype u8").0, 2);
+}
+
+/// Slices come in the order of their names, in which numbers count by their value, however many digits they have.
+#[test]
+fn slices_are_in_natural_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let names = [
+        "a.pgm",
+        "a1.pgm",
+        "a02.pgm",
+        "a3.pgm",
+        "a010.pgm",
+        "a10b2.pgm",
+        "a10b11.pgm",
+        "a99.pgm",
+        "a100.pgm",
+        "a00123456789012345678901234567890.pgm",
+        "b1.pgm",
+        "b1_2.pgm",
+        "b1_10.pgm",
+        "c-2.pgm",
+        "c-10.pgm",
+    ];
+    fs::create_dir_all(folder.join("s/below")).unwrap();
+    // They are written in another order. Hidden files and folders do not count.
+    for i in (0..names.len()).map(|i| i * 7 % names.len()) {
+        fs::write(folder.join("s").join(names[i]), [b"P5 1 1 255\n", &[i as u8][..]].concat())
+            .unwrap();
+    }
+    for name in ["s/.hidden.pgm", "s/below/z.pgm"] {
+        fs::write(folder.join(name), b"P5 1 1 255\n\xff").unwrap();
+    }
+    let all: Vec<u8> = (0..names.len() as u8).collect();
+    for (input, range) in
+        [("s", 0..15), ("s/*.pgm", 0..15), ("s/a?*.pgm", 1..10), ("s/[bc]*.pgm", 10..15)]
+    {
+        assert_eq!(read(&folder.join(input)), Samples::U8(all[range].to_vec()), "{input}");
+    }
+}
+
+/// Colours become the mean of red, green and blue, rounded; alpha does not count.
+#[test]
+fn colours_of_slices_become_their_mean() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for bits in [8u16, 16] {
+        let pixels: [[u16; 4]; 4] =
+            [[1, 1, 2, 9], [1, 2, 2, 0], [200, 100, 0, 255], [255, 254, 255, 7]];
+        for count in [2usize, 3, 4] {
+            fs::create_dir_all(folder.join("s")).unwrap();
+            for slice in 0..2 {
+                let samples = pixels.iter().flat_map(|pixel| {
+                    let pixel =
+                        pixel.iter().take(if count == 2 { 1 } else { 3 }).chain(&pixel[3..]);
+                    pixel
+                        .take(count)
+                        .map(|&v| v * if bits == 16 { 250 } else { 1 })
+                        .collect::<Vec<u16>>()
+                });
+                let bytes = samples.flat_map(|v| v.to_le_bytes()[..usize::from(bits / 8)].to_vec());
+                let page =
+                    TiffPage::grey([2, 2], bits, bytes.collect()).shorts(258, vec![bits; count]);
+                let page = page.shorts(277, [count as u16]);
+                let page = if count > 2 { page.shorts(262, [2]) } else { page };
+                let page = if count % 2 == 0 { page.shorts(338, [2]) } else { page };
+                fs::write(folder.join(format!("s/{slice}.tif")), tiff(&[page])).unwrap();
+            }
+            let scale = if bits == 16 { 250.0 } else { 1.0 };
+            let mean = |pixel: &[u16; 4]| {
+                let colours = &pixel[..if count == 2 { 1 } else { 3 }];
+                let sum: f64 = colours.iter().map(|&v| f64::from(v) * scale).sum();
+                (sum / colours.len() as f64).round()
+            };
+            let expected: Vec<f64> = pixels.iter().map(mean).collect();
+            let found = as_f64(&read(&folder.join("s")));
+            assert_eq!(found, [expected.clone(), expected].concat(), "{bits} bits, {count}");
+        }
+    }
 }
