@@ -91,6 +91,7 @@ mod nifti_values;
 mod options;
 mod otsu;
 mod pages;
+mod placement_values;
 mod plots;
 mod png_variants;
 mod portable_images;
