@@ -6,6 +6,7 @@ extern crate registry;
 
 mod address_space;
 mod allocations;
+mod animation_canvas;
 mod animation_times;
 mod animations;
 mod array_grid;
