@@ -407,3 +407,75 @@ fn densities_are_turned_with_the_pixels() {
         }
     }
 }
+
+/// Each property as an attribute and as an element, and what becomes of it: `None` if it is gone.
+#[test]
+fn every_property_of_xmp_is_kept_changed_or_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [tiff, exif] = ["http://ns.adobe.com/tiff/1.0/", "http://ns.adobe.com/exif/1.0/"];
+    let camera = "http://ns.google.com/photos/1.0/camera/";
+    let mut all = vec![
+        (tiff, "Make", Some("7")),
+        (tiff, "Orientation", Some("7")),
+        (tiff, "ImageWidth", Some("3")),
+        (tiff, "ImageLength", Some("2")),
+        (exif, "PixelXDimension", Some("3")),
+        (exif, "PixelYDimension", Some("2")),
+        (exif, "ImageWidth", Some("7")),
+        (exif, "FNumber", Some("7")),
+        (camera, "MotionPhoto", None),
+        (camera, "MotionPhotoVersion", None),
+        (camera, "MicroVideoOffset", None),
+        (camera, "Make", Some("7")),
+        ("http://ns.adobe.com/xap/1.0/", "Thumbnails", None),
+        ("http://ns.adobe.com/xap/1.0/", "Rating", Some("7")),
+        ("http://ns.adobe.com/xmp/note/", "HasExtendedXMP", None),
+        ("http://ns.adobe.com/hdr-gain-map/1.0/", "Version", None),
+        ("http://ns.apple.com/HDRGainMap/1.0/", "HDRGainMapVersion", None),
+        ("http://ns.google.com/photos/1.0/container/", "Directory", None),
+        ("http://ns.google.com/photos/1.0/container/item/", "Mime", None),
+        ("http://ns.google.com/photos/1.0/depthmap/", "Near", None),
+        ("http://ns.google.com/photos/1.0/image/", "Mime", None),
+        ("http://ns.google.com/photos/dd/1.0/container/", "Directory", None),
+        ("http://example.org/", "BitsPerSample", Some("7")),
+    ];
+    for name in ["BitsPerSample", "Compression", "PhotometricInterpretation", "PlanarConfiguration"]
+    {
+        all.push((tiff, name, None));
+    }
+    for name in ["SamplesPerPixel", "YCbCrCoefficients", "YCbCrPositioning", "YCbCrSubSampling"] {
+        all.push((tiff, name, None));
+    }
+    for is_element in [false, true] {
+        // A prefix for each property.
+        let property = |(i, (_, name, _)): (usize, &(&str, &str, Option<&str>))| match is_element {
+            true => format!("<p{i}:{name}>7</p{i}:{name}>"),
+            false => format!("p{i}:{name}=\"7\""),
+        };
+        let declared =
+            all.iter().enumerate().map(|(i, (space, ..))| format!("xmlns:p{i}=\"{space}\" "));
+        let (declared, properties) = (
+            declared.collect::<String>(),
+            all.iter().enumerate().map(property).collect::<Vec<_>>().join(" "),
+        );
+        let packet = match is_element {
+            true => format!("<rdf:Description {declared}>{properties}</rdf:Description>"),
+            false => format!("<rdf:Description {declared}{properties}/>"),
+        };
+        let packet = format!(
+            "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\"><rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\
+             {packet}</rdf:RDF></x:xmpmeta>"
+        );
+        fs::write(folder.join("in.png"), png([6, 4], 2, &[itxt(packet.as_bytes())])).unwrap();
+        works(folder, "resize in.png o.png --size 3x2");
+        let xmp =
+            String::from_utf8(load_image(folder.join("o.png")).metadata.xmp.unwrap()).unwrap();
+        for (i, (space, name, expected)) in all.iter().enumerate() {
+            let end = if is_element { ">" } else { "=\"" };
+            let found = xmp.split(&format!("p{i}:{name}{end}")).nth(1);
+            let value = found.and_then(|rest| rest.split(['<', '"']).next());
+            assert_eq!(value, *expected, "{space} {name}, {is_element}: {xmp}");
+        }
+    }
+}
