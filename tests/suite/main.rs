@@ -99,6 +99,7 @@ mod portable_images;
 mod precomputed;
 mod printed_numbers;
 mod project;
+mod pyramids;
 mod random;
 mod regions;
 mod render;
