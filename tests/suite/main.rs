@@ -110,6 +110,7 @@ mod road_facts;
 mod road_rows;
 mod road_tables;
 mod roads;
+mod sample_conversions;
 mod sample_types;
 mod scan;
 mod scan_command;
