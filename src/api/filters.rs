@@ -212,7 +212,8 @@ operation! {
     }
     returns "uint16, or uint32 if there are more than 65535 components.";
     python label(reach; equal = true, min_size):
-        "Number connected components. As in scikit-image, their samples are equal by default; as in SciPy with `equal=False`.",
+        "Number connected components: neighbours of equal samples, as in scikit-image.\n\n\
+         With `equal=False`, neighbours that are not 0, as in SciPy.",
         ">>> gp.label(np.array([[1, 0, 1], [1, 0, 2]], np.uint8))\narray([[1, 0, 2],\n       [1, 0, 3]], dtype=uint16)";
     examples
         "gpuproc label mask.png labels.png"

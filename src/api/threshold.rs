@@ -65,7 +65,8 @@ operation! {
          \"sauvola\": m (1 + k (s / r - 1)), with the mean m and the standard deviation s of the window.",
         ">>> gp.local_threshold(np.array([1, 1, 4, 1, 1, 30, 30, 40, 30], np.uint8), 3, \"mean\")\n\
          array([False, False,  True, False, False,  True, False,  True, False])";
-    python apply_hysteresis_threshold(hysteresis;): "Mask of the samples above a low threshold that are connected to a sample above a high one.",
+    python apply_hysteresis_threshold(hysteresis;):
+        "Mask of the samples above a low threshold that are connected to a sample above a high one.",
         ">>> gp.apply_hysteresis_threshold(np.array([2, 2, 9, 0, 2], np.uint8), 1, 5)\n\
          array([ True,  True,  True, False, False])";
     examples
