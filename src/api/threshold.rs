@@ -58,7 +58,8 @@ operation! {
         /// Range of the deviation in `local` sauvola [default: half of the range of integers, 1 for floats]
         range: Option<f64>, within f64::MIN..=f64::MAX, flag "--range <R>", python r, for local;
     }
-    returns "Boolean array of the shape of `image`: the mask of scikit-image, which is `image > threshold`.";
+    returns "Boolean array of the shape of `image`: the mask of scikit-image, which is `image > threshold`."
+        as "NDArray[np.bool_]";
     python local_threshold(window = 3, local = "gaussian", offset; k, range):
         "Local (adaptive) threshold: compare each sample with a threshold that is computed from the samples around it.\n\n\
          \"gaussian\": mean weighted by a Gaussian of standard deviation (block_size - 1) / 6. \"mean\": mean of the window.\n \

@@ -63,6 +63,7 @@ struct Declaration {
     arguments: Vec<Argument>,
     /// Number of the last arguments, which all functions have.
     shared: usize,
+    result: &'static str,
     documentation: String,
     run: fn(&Function, &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
 }
@@ -96,7 +97,7 @@ fn declarations<T: Operation>() -> Vec<Declaration> {
     let all = T::FUNCTIONS.iter().map(|function| {
         let shared = [
             ("channel_axis", ["int"; 2], "The axis of channels, each computed by itself"),
-            ("out", ["ndarray", "Array"], "Array for the result, with its shape and type"),
+            ("out", ["ndarray", T::RESULT], "Array for the result, with its shape and type"),
             ("device", ["Device"; 2], "The device; by default that of `set_device`"),
         ];
         let (image, shared) = if T::MAKES_CLASSES {
@@ -123,7 +124,14 @@ fn declarations<T: Operation>() -> Vec<Declaration> {
             T::RETURNS,
             function.example
         );
-        Declaration { function, arguments, shared: shared.len(), documentation, run: run::<T> }
+        Declaration {
+            function,
+            arguments,
+            shared: shared.len(),
+            result: T::RESULT,
+            documentation,
+            run: run::<T>,
+        }
     });
     all.collect()
 }
@@ -202,7 +210,8 @@ impl Declaration {
         });
         let (own, shared) = all.split_at(all.len() - self.shared);
         let [own, shared] = [own, shared].map(|line| line.join(", "));
-        format!("def {}(\n    {own},\n    {shared},\n) -> Array: ...\n", self.function.name)
+        let (name, result) = (self.function.name, self.result);
+        format!("def {name}(\n    {own},\n    {shared},\n) -> {result}: ...\n")
     }
 
     /// The function.

@@ -110,6 +110,8 @@ pub trait Declared: Clone + Default + Send + Sync + 'static {
     const FUNCTIONS: &'static [Function];
     /// Description of the results in Python.
     const RETURNS: &'static str;
+    /// Type of the results in the stub file of Python.
+    const RESULT: &'static str = "Array";
     /// Command lines.
     const EXAMPLES: &'static [&'static str];
 }
@@ -177,7 +179,7 @@ macro_rules! operation {
                     $(, python $python:tt)? $(, library $fixed:literal)? $(, one of $group:ident)? $(, for $needs:ident)?;
             )+
         }
-        returns $returns:literal;
+        returns $returns:literal $(as $result:literal)?;
         $(
             python $function:ident(
                 $($positional:ident $(= $initial:literal)?),* $(; $($keyword:ident $(= $other:literal)?),*)?
@@ -243,6 +245,7 @@ macro_rules! operation {
                 },
             )+];
             const RETURNS: &'static str = $returns;
+            $(const RESULT: &'static str = $result;)?
             const EXAMPLES: &'static [&'static str] = &[$($line),+];
         }
     };
