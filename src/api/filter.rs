@@ -14,10 +14,7 @@ use crate::{
         samples::Samples,
     },
     flow::{BlockSource, Division, Prepared, grid_source::GridReader},
-    kernels::{
-        chain,
-        filter::{Filter as Kernel, apply},
-    },
+    kernels::{chain, filter::Filter as Kernel},
     util::{
         error::{Error, Result},
         memory,
@@ -173,7 +170,7 @@ impl<A: Filter, B: Filter> Filter for Chain<A, B> {
     fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>> {
         let steps = chain::Chain { steps: self.kernels(I::AXES)?, before: None };
         // A step after labels gets those of 32 bits.
-        if !progress.has_callback() && !steps.makes_labels() {
+        if !progress.has_callback() && !steps.properties().makes_labels {
             return filtered(progress, Arc::new(steps), input);
         }
         let middle = A::STEPS as f64 / Self::STEPS as f64;
@@ -224,7 +221,7 @@ pub(super) fn filtered<O: Raster>(
     progress.report(0.0)?;
     let mut result = memory::catch(|| match progress.has_callback() {
         true => in_blocks(progress, &filter, grid),
-        false => apply(&*filter, progress.device(), grid),
+        false => chain::apply(&*filter, progress.device(), grid),
     })?;
     // Labels have 16 bits if that is enough.
     let dtype = <O::Sample as SampleType>::DTYPE;
@@ -244,7 +241,8 @@ fn in_blocks(progress: &Progress<'_>, filter: &Arc<dyn Kernel>, grid: &Grid) -> 
     };
     let (name, description) = (String::new(), grid.grid_type().into());
     let source = BlockSource { name, description, axis, alpha: grid.alpha, open: &open };
-    let block = source.length().div_ceil(BLOCKS).max(4 * filter.halo(axis));
+    let block =
+        source.length().div_ceil(BLOCKS).max(4 * filter.whole_reach(axis, grid.shape()).halo());
     let whole = Division { own: 0..source.length(), block, spare: 0 };
     // An analysis of the whole input takes a share that is unknown.
     let prepared = Prepared::new(&source, filter, &whole, &progress.part(0.0, 0.0))?;

@@ -47,11 +47,10 @@ pub fn filtered_volume(
         depth,
         read: AtomicUsize::new(0),
     };
-    if slices.filter.makes_labels() {
+    if slices.filter.properties().makes_labels {
         // The type of labels is known only then.
         let description = file.description();
         result = slices.with_prepared(|_, prepared| prepared.filter().describe(description))?;
-        slices.filter.finish()?;
     }
     Ok(file.with_slices(result, Arc::new(slices)))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     compare, image,
-    job::{Job, Settings},
+    job::{Job, Settings, Side},
     volume,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         progress::printable,
         session::Session,
     },
-    flow::{FilterCost, Host},
+    flow::FilterCost,
     io::{
         Finished, Sink, Source, Sources,
         identity::Identity,
@@ -65,7 +65,7 @@ pub fn run(
         let process = || {
             let encoding = settings.encoding;
             volume::process(job, layout, encoding, Some(shard), session)?;
-            job.filter.finish()
+            job.finish_side()
         };
         return session.run_logged(&job.source, Some(&job.sink), process);
     }
@@ -136,6 +136,8 @@ fn describe(job: &Job) -> Result<()> {
 /// Estimates the time for `sources` on the CPU and with a GPU, all with the filter of the first source. The constants
 /// were measured on a host with 16 cores and an NVIDIA H200, from JPEG to JPEG.
 fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
+    /// Seconds of one core for each byte of samples, to read, decode, encode and write it.
+    const FIXED: f64 = 3.4e-9;
     /// With a GPU, seconds of one core for each byte of samples.
     const GPU: f64 = 1.3e-9;
     /// With a GPU, seconds for each file: transfers and passes of several files do not overlap.
@@ -150,9 +152,12 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     };
     let [bytes] = sum_of_all(sources.iter(), |source| Some([bytes(job(source)?)? as f64]));
     let (files, cores) = (sources.len() as f64, rayon::current_num_threads() as f64);
-    let cpu = bytes * filter.core_seconds_per_byte() / cores;
+    // Resizing alone opens no GPU.
+    let seconds = filter.core_seconds().map_or(0.0, |kernel| FIXED + kernel);
+    let cpu = bytes * seconds / cores;
     let estimate = Estimate::from_seconds(cpu, files * GPU_FILE + bytes * GPU / cores);
-    let is_shared = filter.is_exact_for_u8() && sources.iter().all(|source| has_jpeg_name(&source));
+    let is_shared =
+        !filter.properties().varies_for_u8 && sources.iter().all(|source| has_jpeg_name(&source));
     estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 
@@ -179,7 +184,7 @@ impl Files<'_> {
         // Nothing has its name before it is known that all is well.
         job.report_warning(session)?;
         session.timings.time("write", || finished.map_or(Ok(()), Finished::commit))?;
-        job.filter.finish()?;
+        job.finish_side()?;
         session.timings.add_result(|| {
             let mut result = job.filter.parameters();
             result["input"] = job.source.to_string().into();
@@ -212,7 +217,7 @@ impl Work for Files<'_> {
         let parameters = (parameters, encoding, pages, self.session.strict);
         // The result does not depend on which shard does the file.
         let name = job.filter.name();
-        let (reads, writes) = &job.side;
+        let Side { reads, writes, .. } = &job.side;
         let inputs = std::iter::once(&job.source).chain(reads);
         let identity = Identity::new(name, &parameters, inputs, Shard::WHOLE)?;
         Ok(Marker::new(identity, std::iter::once(&job.sink).chain(writes)))
@@ -249,13 +254,10 @@ impl Work for Files<'_> {
     }
 
     fn run(&self, job: &Job) -> Result<()> {
-        let is_exact =
-            || job.filter.is_exact_for_u8() && job.volume.is_none() && is_jpeg(&job.source);
+        let properties = job.filter.properties();
+        let is_exact = || !properties.varies_for_u8 && job.volume.is_none() && is_jpeg(&job.source);
         let mut session = self.session.for_file(is_exact);
-        let workspace = || session.workspace(0);
-        let has_tables = job.filter.within(workspace()).is_some()
-            || job.filter.steps().iter().any(|step| step.within(workspace()).is_some());
-        if self.settings.is_batch && has_tables {
+        if self.settings.is_batch && properties.has_tables {
             // Other files have the rest of the memory.
             let estimate = self.memory(job).unwrap_or(u64::MAX);
             session.max_tables = (estimate / 4).max(MIN_TABLES);

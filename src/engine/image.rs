@@ -255,7 +255,7 @@ fn filtered_by_one(
     image: Image,
     session: &Session,
 ) -> Result<Image> {
-    if image.is_linear && image.has_alpha() && filter.needs_straight_alpha() {
+    if image.is_linear && image.has_alpha() && filter.properties().needs_straight_alpha {
         let straight = image.to_straight(Dtype::F32)?;
         return filtered_by_one(filter, source, straight, session)?.to_linear();
     }
@@ -271,10 +271,9 @@ fn filtered_by_one(
             let what = format_args!("an image of {width} x {height} pixels");
             return Err(session.exceeds_memory(what, needed));
         }
-        let bounded = filter.within(session.workspace(session.max_memory - needed));
-        let filter = bounded.as_deref().unwrap_or(filter);
+        let workspace = session.workspace(session.max_memory - needed);
         let Grid { dims: [width, height, _], channels, samples, .. } =
-            apply(filter, &session.device, &grid)?;
+            apply(filter, &session.device, workspace, &grid)?;
         let is_linear = is_linear && samples.dtype() == Dtype::F32;
         Ok(Image { width, height, channels, samples, is_linear, metadata })
     };
@@ -409,7 +408,7 @@ fn obstacle(
         Some("raise --max-memory, or write a .png or .tif, which are written in blocks")
     } else if rows.first.image.has_alpha() && !job.filter.steps().is_empty() {
         Some("raise --max-memory, or filter it step by step: it has alpha")
-    } else if job.filter.wraps(1) {
+    } else if job.filter.whole_reach(1, output.shape).wraps() {
         Some("raise --max-memory, or use another --edge: wrap needs both ends at once")
     } else if rows.first.orientation != Orientation::default() {
         Some("raise --max-memory, or rotate the image first: it is stored rotated")

@@ -14,7 +14,7 @@ use crate::{
         losses,
         volume::{Layout, PyramidOptions},
     },
-    kernels::filter::Filter,
+    kernels::{filter::Filter, label::Observer},
     util::error::Result,
 };
 
@@ -53,8 +53,19 @@ pub struct Job {
     pub makes_folder: bool,
     /// How a Zarr output is written.
     pub pyramid: PyramidOptions,
-    /// Further inputs and outputs of the filter, such as a table.
-    pub side: (Vec<Source>, Vec<Sink>),
+    /// Further inputs and outputs of the filter.
+    pub side: Side,
+}
+
+/// Further inputs and outputs of a filter, such as a table.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Inputs.
+    pub reads: Vec<Source>,
+    /// Outputs.
+    pub writes: Vec<Sink>,
+    /// The outputs that get their names after the result.
+    pub pending: Vec<Arc<dyn Observer>>,
 }
 
 impl Job {
@@ -74,7 +85,7 @@ impl Job {
         }
     }
 
-    /// The same job with a filter that knows the type of its labels, if this one makes labels: [`Filter::prepared`].
+    /// The same job with a filter that knows the type of its labels, if this one makes labels: [`Filter::prepare`].
     ///
     /// # Errors
     /// Those of reading and of the filter.
@@ -84,13 +95,21 @@ impl Job {
         division: &Division,
         session: &Session,
     ) -> Result<Option<Self>> {
-        if !self.filter.makes_labels() {
+        if !self.filter.properties().makes_labels {
             return Ok(None);
         }
         let prepared = self.prepared(source, division, session)?;
         let (source, sink) = (self.source.clone(), self.sink.clone());
         let (volume, filter, side) = (self.volume.clone(), prepared.filter(), self.side.clone());
         Ok(Some(Self { source, sink, volume, filter, side, prepared: Some(prepared), ..*self }))
+    }
+
+    /// Gives the further outputs their names, after the result has its own.
+    ///
+    /// # Errors
+    /// `Kind::Io`.
+    pub fn finish_side(&self) -> Result<()> {
+        self.side.pending.iter().try_for_each(|output| output.finish())
     }
 
     /// Number of axes that the filter works along.

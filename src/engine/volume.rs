@@ -39,7 +39,8 @@ pub fn process(
         VolumeOutput::new(job, &described, result, (layout, encoding), session)
     };
     // Labels may have 32 bits.
-    let mut output = plan(&*job.filter, job.filter.makes_labels().then_some(Dtype::U32))?;
+    let mut output =
+        plan(&*job.filter, job.filter.properties().makes_labels.then_some(Dtype::U32))?;
     let labelled = labelled(job, &file, output.held(), session)?;
     if let Some(labelled) = &labelled {
         output = plan(&*labelled.job.filter, None)?;
@@ -130,7 +131,7 @@ fn labelled(
     held: u64,
     session: &Session,
 ) -> Result<Option<Labelled>> {
-    if !job.filter.makes_labels() {
+    if !job.filter.properties().makes_labels {
         return Ok(None);
     }
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
@@ -155,7 +156,7 @@ fn division(
     let cost = FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer()));
     let fits = cost.whole() <= session.max_memory;
     // The first slices are needed again after the last one, and this input can be read only once.
-    let is_cyclic = job.filter.wraps(2) && !file.can_reopen();
+    let is_cyclic = job.filter.whole_reach(2, input.shape).wraps() && !file.can_reopen();
     let (block, spare) = if !takes_blocks && (is_cyclic || fits && !cost.is_faster_in_blocks()) {
         let copies = cost.whole().div_ceil(input.bytes().max(1)).max(1);
         file.check_bytes(session.limits(copies))?;

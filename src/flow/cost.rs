@@ -72,21 +72,24 @@ impl FilterCost {
             stride(description).saturating_mul(description.dtype.size() as u64)
         };
         let middle = output.shape.dims[axis] / 2;
-        let (halo, step) = match filter.input_range(axis, &(middle..middle + 1), input.shape) {
+        let reach = filter.reach(axis, &(middle..middle + 1), input.shape);
+        let halo = 2 * reach.halo();
+        let (halo, step) = match reach.input() {
             Some(positions) => {
                 let step = input.shape.dims[axis] / output.shape.dims[axis].max(1);
                 (positions.len().saturating_sub(step), step.max(1))
             }
-            None => (2 * filter.halo(axis), 1),
+            None => (halo, 1),
         };
         let rows = if axis == 2 { input.shape.dims[1] as u64 } else { 1 };
-        let labels = if filter.makes_labels() { filter.copies() } else { 0 };
+        let (cost, makes_labels) = (filter.cost(input), filter.properties().makes_labels);
+        let labels = if makes_labels { cost.copies } else { 0 };
         let labels = input.bytes().saturating_mul(labels);
         // Labels alone are estimated by their copies.
         let is_alone = labels > 0 && filter.steps().is_empty();
-        let whole = if is_alone { labels } else { labels.max(filter.whole_bytes(input)) };
+        let whole = if is_alone { labels } else { labels.max(cost.whole(input)) };
         let whole = whole.saturating_add(held);
-        let held = held.saturating_add(filter.held_bytes(input));
+        let held = held.saturating_add(cost.held);
         let (mut between, mut largest) = (input, 0);
         for step in filter.steps() {
             between = step.output(between).unwrap_or(between);
@@ -96,9 +99,7 @@ impl FilterCost {
             len,
             output_len: output.shape.dims[axis] as u64,
             row: bytes(input),
-            working_row: stride(input)
-                .saturating_mul(filter.working_bytes(input))
-                .saturating_add(ROW * rows),
+            working_row: stride(input).saturating_mul(cost.working).saturating_add(ROW * rows),
             result_row: bytes(output),
             whole,
             rows,
@@ -107,7 +108,7 @@ impl FilterCost {
             largest,
             held,
             layer: layer.max(1) as u64,
-            needed_again: if filter.makes_labels() { bytes(input).saturating_mul(len) } else { 0 },
+            needed_again: if makes_labels { bytes(input).saturating_mul(len) } else { 0 },
         }
     }
 

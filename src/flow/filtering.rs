@@ -18,7 +18,7 @@ use crate::{
     },
     kernels::{
         chain::Chain,
-        filter::{Block, Consumer, Filter},
+        filter::{Block, Consumer, Filter, Preparation, Ready},
     },
     util::error::{Error, Result},
 };
@@ -138,8 +138,6 @@ impl Prepared {
         let rest = division.spare.saturating_sub(held_bytes.saturating_add(self.tables));
         let holds = !is_held && bytes <= rest;
         let rest = if holds { rest - bytes } else { rest };
-        let bounded = step.within(host.workspace(rest)).map(Arc::from);
-        let step = bounded.as_ref().unwrap_or(step);
         let mut stored = Self::of(None, input.clone(), None);
         let has_read = Cell::new(true);
         let mut read = |consume: Consumer<'_>| {
@@ -177,14 +175,15 @@ impl Prepared {
             true => source.failed(&**step, error),
             false => error,
         };
-        let held_before = step.held_bytes(own);
-        let prepared = step.prepared(host.device(), &input, &mut pass).map_err(failed)?;
-        let step = prepared.map_or_else(|| step.clone(), Arc::from);
-        let reduced = step.reduced(host.device(), source.axis, &mut pass)?;
-        self.tables += step.held_bytes(own).saturating_sub(held_before);
+        let held_before = step.cost(own).held;
+        let (device, axis, workspace) = (host.device(), source.axis, host.workspace(rest));
+        let preparation = Preparation { device, input: &input, axis, workspace, pass: &mut pass };
+        let Ready { filter, result } = step.prepare(preparation).map_err(failed)?;
+        let step = filter.map_or_else(|| step.clone(), Arc::from);
+        self.tables += step.cost(own).held.saturating_sub(held_before);
         self.all.push(step.clone());
         self.result = step.describe(input)?;
-        if let Some(samples) = reduced {
+        if let Some(samples) = result {
             let shape = self.result.grid.shape;
             self.held = Some(HeldGrid { shape, alpha: source.alpha, parts: vec![samples] });
             let before = before.map(|before| before + 1);
@@ -242,10 +241,11 @@ fn run_blocks(
     let (filter, own) = (chain.filter(), division.own.clone());
     let (axis, shape, len) = (source.axis, source.shape(), source.length());
     let result = chain.shapes(shape)[chain.steps.len()];
-    let (halo, wraps) = (filter.halo(axis), filter.wraps(axis));
+    let reach = filter.whole_reach(axis, shape);
+    let (halo, wraps) = (reach.halo(), reach.wraps());
     let block = (division.block * result.dims[axis] / len.max(1)).max(1);
     let split = Split { len, block, halo: [halo; 2], wraps };
-    let padded = |core| match filter.input_range(axis, &core, shape) {
+    let padded = |core| match filter.reach(axis, &core, shape).input() {
         Some(padded) => Span { core, padded, before: 0 },
         None => split.padded(core),
     };
@@ -254,11 +254,11 @@ fn run_blocks(
     read_blocks(source, &blocks, title, host, |span, grid| {
         let (output, input) = (span.core.clone(), span.padded.clone());
         let block = Block { axis, shape, input, output };
-        let is_resized = filter.input_range(axis, &span.core, shape).is_some();
+        let is_resized = filter.reach(axis, &span.core, shape).input().is_some();
         let (Shape { mut dims, channels }, alpha) = (result, grid.alpha);
-        let (filtered, done) = match filter.is_identity() {
+        let (filtered, done) = match filter.properties().is_identity {
             true => (Ok(grid.samples), None),
-            false => (filter.run_block(host.device(), &grid, &block), Some(grid.samples)),
+            false => (filter.run(host.device(), &grid, &block), Some(grid.samples)),
         };
         let mut samples = filtered.map_err(|error| source.failed(filter, error))?;
         if !is_resized {

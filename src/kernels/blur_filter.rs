@@ -1,17 +1,19 @@
 //! Blur as a [`Filter`].
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use super::{
     blur::{Blur, BlurByAxis, Edge, Format, Method, Taps},
-    filter::Filter,
+    filter::{Block, Cost, Filter, Properties, Reach},
     gpu_step::{GpuFilter, GpuLayout, GpuStep, GpuStepResult},
 };
 use crate::{
     data::{
         description::Description,
         dtype::Dtype,
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::Device,
@@ -85,27 +87,34 @@ impl Filter for Blur {
         }
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        Blur::halo(self, axis)
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        let halo = Blur::halo(self, axis);
+        if self.edge == Edge::Wrap { Reach::Wrapped(halo) } else { Reach::Halo(halo) }
     }
 
-    fn wraps(&self, axis: usize) -> bool {
-        self.edge == Edge::Wrap && Blur::halo(self, axis) > 0
+    fn properties(&self) -> Properties {
+        Properties {
+            is_identity: Blur::is_identity(self),
+            // A constant outside of the image is opaque.
+            needs_straight_alpha: matches!(self.edge, Edge::Constant(value) if value != 0.0),
+            varies_for_u8: self.linear,
+            ..Properties::default()
+        }
     }
 
-    fn is_identity(&self) -> bool {
-        Blur::is_identity(self)
-    }
-
-    fn needs_straight_alpha(&self) -> bool {
-        // A constant outside of the image is opaque.
-        matches!(self.edge, Edge::Constant(value) if value != 0.0)
-    }
-
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
+        /// Each pixel of the radius of a Gaussian. The time of a box does not depend on its radius.
+        const RADIUS: f64 = 0.08e-9;
+        let radius = match self.method {
+            Method::Gaussian => self.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
+            Method::Box => 0,
+        };
+        let gaussian = RADIUS * radius as f64;
+        // Linear light takes four times as long as everything together.
+        let seconds = if self.linear { 10.2e-9 + 4.0 * gaussian } else { gaussian };
         let size = input.dtype.size() as u64;
         let is_converted = matches!(input.shape.channels, 2 | 4) || self.linear;
-        match input.dtype {
+        let working = match input.dtype {
             // The samples as f64, before and after a pass.
             Dtype::U32 | Dtype::I32 => size + 16,
             // The samples without sign, before and after a pass.
@@ -114,10 +123,11 @@ impl Filter for Blur {
             Dtype::U8 | Dtype::U16 if is_converted => size + 8,
             _ if is_converted => 4 * size,
             _ => 3 * size,
-        }
+        };
+        Cost { working, core_seconds: Some(seconds), ..Cost::of(input) }
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 
@@ -126,24 +136,6 @@ impl Filter for Blur {
         // With alpha or in linear light, samples are converted before and after the blur, by tables for the whole image.
         let is_plain = matches!(input.shape.channels, 1 | 3) && !self.linear;
         (is_supported && is_plain && !Blur::is_identity(self)).then_some(self)
-    }
-
-    fn is_exact_for_u8(&self) -> bool {
-        !self.linear
-    }
-
-    fn core_seconds_per_byte(&self) -> f64 {
-        /// Reading, decoding, encoding and writing, at any radius.
-        const FIXED: f64 = 3.4e-9;
-        /// Each pixel of the radius of a Gaussian. The time of a box does not depend on its radius.
-        const RADIUS: f64 = 0.08e-9;
-        /// Factor for linear light.
-        const LINEAR: f64 = 4.0;
-        let radius = match self.method {
-            Method::Gaussian => self.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
-            Method::Box => 0,
-        };
-        (FIXED + RADIUS * radius as f64) * if self.linear { LINEAR } else { 1.0 }
     }
 }
 
@@ -156,27 +148,25 @@ impl Filter for BlurByAxis {
         json!({ "blur": self.blur.parameters(), "edges": self.edges.map(edge_parameter) })
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        Blur::halo(&self.blur, axis)
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        let halo = Blur::halo(&self.blur, axis);
+        if self.edges[axis] == Edge::Wrap { Reach::Wrapped(halo) } else { Reach::Halo(halo) }
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
         self.blur.describe(input)
     }
 
-    fn wraps(&self, axis: usize) -> bool {
-        self.edges[axis] == Edge::Wrap && self.halo(axis) > 0
+    fn properties(&self) -> Properties {
+        let Properties { needs_straight_alpha, .. } = self.blur.properties();
+        Properties { needs_straight_alpha, ..Properties::default() }
     }
 
-    fn needs_straight_alpha(&self) -> bool {
-        self.blur.needs_straight_alpha()
+    fn cost(&self, input: GridType) -> Cost {
+        Cost { working: self.blur.cost(input).working, ..Cost::of(input) }
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        self.blur.working_bytes(input)
-    }
-
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 }

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc};
 use serde_json::{Value, json};
 
 use super::{
-    filter::{Block, Filter, apply},
+    filter::{Block, Cost, Filter, Properties, Reach, apply as apply_one},
     gpu_chain::{GpuChain, GpuInput, GpuOutput},
 };
 use crate::{
@@ -16,12 +16,12 @@ use crate::{
         samples::Samples,
     },
     device::Device,
-    util::{error::Result, memory},
+    util::{error::Result, memory, spill::Workspace},
 };
 
 /// Filters that run one after another. Each gets the positions that the following ones depend on, so that only the ends
 /// of the whole input are edges. The engine runs those that depend on all samples of their input
-/// ([`Filter::prepared`], [`Filter::reduced`]).
+/// ([`Filter::prepare`]).
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     /// The filters.
@@ -54,9 +54,12 @@ impl Chain {
     ) -> Result<Samples> {
         let step = &self.steps[index];
         let name = format!("step {}: {}", self.display_number(index), step.name());
-        let run = || match step.is_identity() {
-            true => grid.samples.copy(),
-            false => step.run_block(device, grid, block),
+        let run = || {
+            if step.properties().is_identity {
+                grid.samples.copy()
+            } else {
+                step.run(device, grid, block)
+            }
         };
         device.time(&name, run).map_err(|error| error.context(&name))
     }
@@ -76,6 +79,21 @@ impl Chain {
             Some((count, GpuOutput::Samples(samples))) => Some((count, samples)),
             _ => None,
         })
+    }
+
+    /// The result for a whole grid in memory.
+    pub fn apply(&self, device: &Device, input: &Grid) -> Result<Grid> {
+        let (mut index, mut last) = (0, None::<Grid>);
+        let shapes = self.shapes(input.shape());
+        while let Some(step) = self.steps.get(index) {
+            let grid = last.as_ref().unwrap_or(input);
+            let (count, next) = match self.run_on_gpu(device, index, grid)? {
+                Some((count, samples)) => (count, result(grid, shapes[index + count], samples)),
+                None => (1, apply_one(&**step, device, Workspace::UNLIMITED, grid)?),
+            };
+            (index, last) = (index + count, Some(next));
+        }
+        last.map_or_else(|| Ok(Grid { samples: input.samples.copy()?, ..*input }), Ok)
     }
 
     /// Types of the input of each step, and of the result.
@@ -101,12 +119,13 @@ impl Chain {
         let mut ranges = vec![output.clone()];
         for ((step, input), result) in self.steps.iter().zip(shapes).zip(&shapes[1..]).rev() {
             let wanted = &ranges[ranges.len() - 1];
-            let (len, halo) = (input.dims[axis], step.halo(axis));
-            ranges.push(match step.input_range(axis, wanted, *input) {
+            let (len, reach) = (input.dims[axis], step.reach(axis, wanted, *input));
+            let (wraps, halo) = (reach.wraps(), reach.halo());
+            ranges.push(match reach.input() {
                 Some(range) => range,
                 // The engine reads all positions for a reduction, one block at a time.
                 None if result.dims[axis] != len => len / 2..len / 2 + 1,
-                None if step.wraps(axis) => 0..len,
+                None if wraps => 0..len,
                 None => wanted.start.saturating_sub(halo)..(wanted.end + halo).min(len),
             });
         }
@@ -140,16 +159,44 @@ impl Filter for Chain {
         &self.steps
     }
 
-    fn is_identity(&self) -> bool {
-        self.steps.iter().all(|step| step.is_identity())
+    fn properties(&self) -> Properties {
+        let all = || self.steps.iter().map(|step| step.properties());
+        Properties {
+            is_identity: all().all(|own| own.is_identity),
+            // The steps are converted one by one.
+            needs_straight_alpha: false,
+            makes_labels: all().any(|own| own.makes_labels),
+            has_tables: all().any(|own| own.has_tables),
+            varies_for_u8: all().any(|own| own.varies_for_u8),
+        }
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
         self.steps.iter().try_fold(input, |own, step| step.describe(own))
     }
 
-    fn makes_labels(&self) -> bool {
-        self.steps.iter().any(|step| step.makes_labels())
+    fn reach(&self, axis: usize, output: &Range<usize>, shape: Shape) -> Reach {
+        Reach::Input(self.ranges(axis, output, &self.shapes(shape)).remove(0))
+    }
+
+    /// The input of the chain, and what the step takes that takes most.
+    fn cost(&self, input: GridType) -> Cost {
+        let samples = |own: GridType| own.bytes().max(1) as f64 / own.dtype.size() as f64;
+        let (mut own, mut working, mut seconds) = (input, 0.0f64, None);
+        let mut all = Cost { held: 0, working: 0, copies: 1, core_seconds: None };
+        for step in &self.steps {
+            let cost = step.cost(own);
+            all.held += cost.held;
+            all.copies = all.copies.max(cost.copies);
+            working = working.max(cost.working as f64 * samples(own) / samples(input));
+            seconds = cost.core_seconds.map(|more| seconds.unwrap_or(0.0) + more).or(seconds);
+            match step.output(own) {
+                Ok(result) => own = result,
+                Err(_) => break,
+            }
+        }
+        all.working = input.dtype.size() as u64 + working.ceil() as u64;
+        Cost { core_seconds: seconds, ..all }
     }
 
     fn shrunken(
@@ -163,55 +210,7 @@ impl Filter for Chain {
         Some((chosen, Box::new(chain)))
     }
 
-    fn flat_axis(&self) -> Option<usize> {
-        self.steps.iter().find_map(|step| step.flat_axis())
-    }
-
-    fn input_range(
-        &self,
-        axis: usize,
-        output: &Range<usize>,
-        shape: Shape,
-    ) -> Option<Range<usize>> {
-        self.ranges(axis, output, &self.shapes(shape)).into_iter().next()
-    }
-
-    fn held_bytes(&self, input: GridType) -> u64 {
-        let types = self.types(input).unwrap_or_default();
-        self.steps.iter().zip(types).map(|(step, own)| step.held_bytes(own)).sum()
-    }
-
-    /// The input of the chain, and what the step takes that takes most.
-    fn working_bytes(&self, input: GridType) -> u64 {
-        let types = self.types(input).unwrap_or_default();
-        let samples = |own: GridType| own.bytes().max(1) as f64 / own.dtype.size() as f64;
-        let bytes = self
-            .steps
-            .iter()
-            .zip(types)
-            .map(|(step, own)| step.working_bytes(own) as f64 * samples(own) / samples(input));
-        input.dtype.size() as u64 + bytes.fold(0.0, f64::max).ceil() as u64
-    }
-
-    fn copies(&self) -> u64 {
-        self.steps.iter().map(|step| step.copies()).max().unwrap_or(1)
-    }
-
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let shapes = self.shapes(input.shape());
-        let (mut index, mut last) = (0, None::<Grid>);
-        while let Some(step) = self.steps.get(index) {
-            let grid = last.as_ref().unwrap_or(input);
-            let (count, next) = match self.run_on_gpu(device, index, grid)? {
-                Some((count, samples)) => (count, result(grid, shapes[index + count], samples)),
-                None => (1, apply(&**step, device, grid)?),
-            };
-            (index, last) = (index + count, Some(next));
-        }
-        last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
-    }
-
-    fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         let (axis, shapes) = (block.axis, self.shapes(block.shape));
         let ranges = self.ranges(axis, &block.output, &shapes);
         let (mut held, mut last) = (block.input.clone(), None::<Grid>);
@@ -226,7 +225,7 @@ impl Filter for Chain {
                 Some((_, samples)) => samples,
                 None => self.run_step(device, index, grid, &own)?,
             };
-            if step.input_range(axis, &output, shape).is_none() {
+            if step.reach(axis, &output, shape).input().is_none() {
                 let row = samples.len() / own.input.len().max(1);
                 let first = output.start - own.input.start;
                 samples.keep(first * row..(first + output.len()) * row)?;
@@ -239,10 +238,6 @@ impl Filter for Chain {
         last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
 
-    fn finish(&self) -> Result<()> {
-        self.steps.iter().try_for_each(|step| step.finish())
-    }
-
     fn finding(&self) -> Value {
         self.steps.iter().map(|step| step.finding()).collect()
     }
@@ -253,12 +248,12 @@ impl Filter for Chain {
             step.warning(&own.collect::<Vec<_>>())
         })
     }
+}
 
-    fn is_exact_for_u8(&self) -> bool {
-        self.steps.iter().all(|step| step.is_exact_for_u8())
-    }
-
-    fn core_seconds_per_byte(&self) -> f64 {
-        self.steps.iter().map(|step| step.core_seconds_per_byte()).sum()
+/// The result of `filter`, which may be a chain, for a whole grid in memory.
+pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid> {
+    match filter.steps() {
+        [] => apply_one(filter, device, Workspace::UNLIMITED, input),
+        steps => Chain { steps: steps.to_vec(), before: Some(0) }.apply(device, input),
     }
 }

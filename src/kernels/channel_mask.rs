@@ -1,14 +1,14 @@
 //! A filter that changes only some channels of an image.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde_json::{Value, json};
 
-use super::filter::Filter;
+use super::filter::{Block, Cost, Filter, Properties, Reach};
 use crate::{
     data::{
         description::Description,
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::Device,
@@ -98,20 +98,12 @@ impl Filter for ChannelMask {
         self.filter.summary(axes)
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        self.filter.halo(axis)
+    fn reach(&self, axis: usize, output: &Range<usize>, shape: Shape) -> Reach {
+        self.filter.reach(axis, output, shape)
     }
 
-    fn wraps(&self, axis: usize) -> bool {
-        self.filter.wraps(axis)
-    }
-
-    fn is_identity(&self) -> bool {
-        self.filter.is_identity()
-    }
-
-    fn needs_straight_alpha(&self) -> bool {
-        self.filter.needs_straight_alpha()
+    fn properties(&self) -> Properties {
+        self.filter.properties()
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
@@ -119,28 +111,16 @@ impl Filter for ChannelMask {
         self.filter.describe(input)
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        self.filter.working_bytes(input)
+    fn cost(&self, input: GridType) -> Cost {
+        self.filter.cost(input)
     }
 
-    fn copies(&self) -> u64 {
-        self.filter.copies()
-    }
-
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let mut filtered = self.filter.run(device, input)?;
+    fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+        let mut filtered = self.filter.run(device, input, block)?;
         for channel in self.unchanged(input.channels)? {
             copy_channel(&input.samples, &mut filtered, channel, input.channels);
         }
         Ok(filtered)
-    }
-
-    fn is_exact_for_u8(&self) -> bool {
-        self.filter.is_exact_for_u8()
-    }
-
-    fn core_seconds_per_byte(&self) -> f64 {
-        self.filter.core_seconds_per_byte()
     }
 }
 

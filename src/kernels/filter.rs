@@ -9,6 +9,7 @@ use super::gpu_step::GpuFilter;
 use crate::{
     data::{
         description::{Description, Kind},
+        dtype::Dtype,
         grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
@@ -22,7 +23,7 @@ pub type Pass<'a> = &'a mut dyn FnMut(Consumer<'_>) -> Result<()>;
 /// Gets the blocks of an input.
 pub type Consumer<'a> = &'a mut (dyn FnMut(&Grid) -> Result<()> + Send);
 
-/// A block of the result of a filter that changes the number of positions, and the part of the input it depends on.
+/// A block of the result of a filter, and the part of the input it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Axis along which input and result are divided.
@@ -35,11 +36,112 @@ pub struct Block {
     pub output: Range<usize>,
 }
 
+/// Positions of the input along an axis on which results depend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of the results, and this many before and after them, within the input.
+    Halo(usize),
+    /// As `Halo`, but the positions continue at the other end of the axis.
+    Wrapped(usize),
+    /// These. The filter may change the number of positions.
+    Input(Range<usize>),
+}
+
+impl Reach {
+    /// Number of positions before and after those of the results.
+    pub fn halo(&self) -> usize {
+        if let Self::Halo(halo) | Self::Wrapped(halo) = *self { halo } else { 0 }
+    }
+
+    /// Whether samples at one end of the axis depend on those at the other end.
+    pub fn wraps(&self) -> bool {
+        matches!(self, Self::Wrapped(halo) if *halo > 0)
+    }
+
+    /// The positions of the input, if they are not those of the results and a halo.
+    pub fn input(self) -> Option<Range<usize>> {
+        if let Self::Input(range) = self { Some(range) } else { None }
+    }
+}
+
+/// What holds of a filter for all inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// The result equals the input.
+    pub is_identity: bool,
+    /// Images with premultiplied alpha have to be converted to straight alpha.
+    pub needs_straight_alpha: bool,
+    /// The filter or a step of it makes labels, whose type is known only when it is [prepared](Filter::prepare).
+    pub makes_labels: bool,
+    /// There are tables whose size depends on the samples, for which it gets a [workspace](Preparation::workspace).
+    pub has_tables: bool,
+    /// Results for u8 samples may differ between devices.
+    pub varies_for_u8: bool,
+}
+
+/// What a filter takes for an input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Bytes in memory throughout, in addition to `working`.
+    pub held: u64,
+    /// Bytes in memory for each sample of the input while the filter runs and the result is written: input, result and
+    /// intermediate values, or input, result and encoded result. Tables of [`Properties::has_tables`] are not counted.
+    pub working: u64,
+    /// Number of copies of an image in memory while it is read: its file, its samples and the tables of its decoder.
+    pub copies: u64,
+    /// Estimated seconds of one CPU core per byte of samples; `None` if a GPU never saves time.
+    pub core_seconds: Option<f64>,
+}
+
+impl Cost {
+    /// The cost of an input, a result and intermediate values of the type `input`.
+    pub fn of(input: GridType) -> Self {
+        let working = 3 * input.dtype.size() as u64;
+        Self { held: 0, working, copies: 3, core_seconds: Some(0.0) }
+    }
+
+    /// Bytes in memory while a whole input of type `input` is filtered and the result is written.
+    pub fn whole(&self, input: GridType) -> u64 {
+        let samples = input.bytes() / input.dtype.size() as u64;
+        samples.saturating_mul(self.working).saturating_add(self.held)
+    }
+}
+
+/// What a filter gets to prepare itself for an input.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
+pub struct Preparation<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The input.
+    pub input: &'a Description,
+    /// Axis along which `pass` divides the input.
+    pub axis: usize,
+    /// Memory for tables.
+    pub workspace: Workspace,
+    /// Reads the input.
+    pub pass: Pass<'a>,
+}
+
+/// A filter that is prepared for an input.
+#[derive(Debug, Default)]
+pub struct Ready {
+    /// The filter, if it is another one.
+    pub filter: Option<Box<dyn Filter>>,
+    /// The whole result, if it is known.
+    pub result: Option<Samples>,
+}
+
+impl<F: Filter + 'static> From<F> for Ready {
+    fn from(filter: F) -> Self {
+        Self { filter: Some(filter.into()), result: None }
+    }
+}
+
+/// One sample, for what does not depend on the input.
+const ONE: GridType = GridType { shape: Shape { dims: [1; 3], channels: 1 }, dtype: Dtype::U8 };
+
 impl dyn Filter + '_ {
     /// Type, channels and size of the result ([`Filter::describe`]).
-    ///
-    /// # Errors
-    /// When the filter does not support such an input.
     pub fn output(&self, input: GridType) -> Result<GridType> {
         self.describe(input.into()).map(|result| result.grid)
     }
@@ -47,6 +149,35 @@ impl dyn Filter + '_ {
     /// Whether the result is labels, which formats must store unchanged.
     pub fn results_in_labels(&self, input: GridType) -> bool {
         self.describe(input.into()).is_ok_and(|result| result.kind == Kind::Labels)
+    }
+
+    /// Number of copies of an image in memory while it is read ([`Cost::copies`]).
+    pub fn copies(&self) -> u64 {
+        self.cost(ONE).copies
+    }
+
+    /// Estimated seconds of one CPU core per byte of samples ([`Cost::core_seconds`]).
+    pub fn core_seconds(&self) -> Option<f64> {
+        self.cost(ONE).core_seconds
+    }
+
+    /// The axis along which the result of every volume has one sample, so that image formats can hold it.
+    pub fn flat_axis(&self) -> Option<usize> {
+        let shape = Shape { dims: [1 << 10; 3], channels: 1 };
+        let result = self.output(GridType { shape, dtype: Dtype::U8 }).ok()?;
+        result.shape.dims.iter().position(|&dim| dim == 1)
+    }
+
+    /// The reach along `axis` of a result as a whole, for an input of size `shape`.
+    pub fn whole_reach(&self, axis: usize, shape: Shape) -> Reach {
+        self.reach(axis, &(0..shape.dims[axis]), shape)
+    }
+
+    /// The result for the whole of `input`, which is divided along `axis`.
+    pub fn run_whole(&self, device: &Device, axis: usize, input: &Grid) -> Result<Samples> {
+        let (shape, result) = (input.shape(), self.output(input.grid_type())?.shape);
+        let (from, output) = (0..shape.dims[axis], 0..result.dims[axis]);
+        self.run(device, input, &Block { axis, shape, input: from, output })
     }
 }
 
@@ -56,24 +187,29 @@ impl<F: Filter + 'static> From<F> for Box<dyn Filter> {
     }
 }
 
-/// The result of `filter` for a whole grid in memory.
-///
-/// # Errors
-/// Those of the filter.
-pub fn apply(filter: &dyn Filter, device: &Device, input: &Grid) -> Result<Grid> {
-    let description = input.grid_type().into();
-    let prepared = filter.prepared(device, &description, &mut |consume| consume(input))?;
-    let filter = prepared.as_deref().unwrap_or(filter);
+/// The result of `filter`, which is not a chain, for a whole grid in memory.
+pub fn apply(
+    filter: &dyn Filter,
+    device: &Device,
+    workspace: Workspace,
+    input: &Grid,
+) -> Result<Grid> {
+    let (description, axis) = (input.grid_type().into(), if input.dims[2] > 1 { 2 } else { 1 });
+    let pass = &mut |consume: Consumer<'_>| consume(input);
+    let ready =
+        filter.prepare(Preparation { device, input: &description, axis, workspace, pass })?;
+    let filter = ready.filter.as_deref().unwrap_or(filter);
     let Shape { dims, channels } = filter.output(input.grid_type())?.shape;
-    let samples = match filter.is_identity() {
-        true => input.samples.copy()?,
-        false => filter.run(device, input)?,
+    let samples = match ready.result {
+        Some(samples) => samples,
+        None if filter.properties().is_identity => input.samples.copy()?,
+        None => filter.run_whole(device, axis, input)?,
     };
     let alpha = if channels == input.channels { input.alpha } else { Alpha::None };
     Ok(Grid { dims, channels, alpha, samples })
 }
 
-/// An operation from a grid to a grid that can run block by block: on a halo, on an input range, or as a reduction.
+/// An operation from a grid to a grid that can run block by block: on a halo, on a range of the input, or as a reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
     /// The verb in messages and progress bars, such as `blur`.
     fn name(&self) -> &'static str;
@@ -95,28 +231,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Number of positions before and after a position along `axis` (0 for x) that the result there depends on.
-    fn halo(&self, _axis: usize) -> usize {
-        0
-    }
-
-    /// Whether samples at one end of `axis` depend on those at the other end.
-    fn wraps(&self, _axis: usize) -> bool {
-        false
-    }
-
-    /// Whether the result equals the input.
-    fn is_identity(&self) -> bool {
-        false
-    }
-
-    /// Whether images with premultiplied alpha have to be converted to straight alpha.
-    fn needs_straight_alpha(&self) -> bool {
-        false
+    /// What holds for all inputs.
+    fn properties(&self) -> Properties {
+        Properties::default()
     }
 
     /// The result, for such an input: size, type, kind and placement. A filter that changes the size along an axis that blocks
-    /// divide implements [`Filter::input_range`] or [`Filter::reduced`].
+    /// divide has a [`Reach::Input`], or makes a [whole result](Ready::result).
     ///
     /// # Errors
     /// When the filter does not support such an input.
@@ -124,96 +245,35 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(input)
     }
 
-    /// The axis along which the result of a volume has one sample, so that image formats can hold it.
-    fn flat_axis(&self) -> Option<usize> {
-        None
+    /// Positions along `axis` (0 for x) of an input of size `shape` on which the results at the positions `output` depend.
+    fn reach(&self, _axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(0)
     }
 
-    /// Positions along `axis` of an input of size `shape` that the results at the positions `output` depend on, if the
-    /// filter changes the number of positions. `None`: the same positions, and the [halo](Filter::halo) around them.
-    fn input_range(
-        &self,
-        _axis: usize,
-        _output: &Range<usize>,
-        _shape: Shape,
-    ) -> Option<Range<usize>> {
-        None
+    /// Memory and time for such an input.
+    fn cost(&self, input: GridType) -> Cost {
+        Cost::of(input)
     }
 
-    /// Bytes in memory throughout, in addition to [`Filter::working_bytes`].
-    fn held_bytes(&self, _input: GridType) -> u64 {
-        0
-    }
-
-    /// Bytes in memory for each sample of the input while the filter runs and the result is written: input, result and
-    /// intermediate values, or input, result and encoded result.
-    fn working_bytes(&self, input: GridType) -> u64 {
-        3 * input.dtype.size() as u64
-    }
-
-    /// Number of copies of an image in memory while it is read: its file, its samples and the tables of its decoder.
-    fn copies(&self) -> u64 {
-        3
-    }
-
-    /// Bytes in memory while a whole input is filtered and the result is written.
-    fn whole_bytes(&self, input: GridType) -> u64 {
-        let samples = input.bytes() / input.dtype.size() as u64;
-        let working = samples.saturating_mul(self.working_bytes(input));
-        working.saturating_add(self.held_bytes(input))
-    }
-
-    /// Whether the filter or a step of it makes labels, whose type is known only when it is [prepared](Filter::prepared).
-    fn makes_labels(&self) -> bool {
-        false
-    }
-
-    /// The same filter with tables limited to `workspace`; `None` unless their size depends on the samples.
-    /// [`Filter::working_bytes`] and [`Filter::copies`] do not count these tables.
-    fn within(&self, _workspace: Workspace) -> Option<Box<dyn Filter>> {
-        None
-    }
-
-    /// The filter prepared for `input`, if it depends on all samples of the input, which `pass` reads.
+    /// Prepares the filter, if it depends on all samples of the input. The [result](Ready::result) may be complete then.
     ///
     /// # Errors
-    /// Those of `pass` and of the device.
-    fn prepared(
-        &self,
-        _device: &Device,
-        _input: &Description,
-        _pass: Pass<'_>,
-    ) -> Result<Option<Box<dyn Filter>>> {
-        Ok(None)
+    /// Those of reading and of the device.
+    fn prepare(&self, _input: Preparation<'_>) -> Result<Ready> {
+        Ok(Ready::default())
     }
 
-    /// The whole result, if it is known, or has one position along `axis` that depends on all positions of the input;
-    /// `pass` reads these in order, divided along `axis`.
-    ///
-    /// # Errors
-    /// Those of `pass` and of the device.
-    fn reduced(&self, _device: &Device, _axis: usize, _pass: Pass<'_>) -> Result<Option<Samples>> {
-        Ok(None)
-    }
-
-    /// The filtered samples of `input`.
+    /// The results of `block`, whose part of the input is `input`. Where the reach is a halo, they are those of all positions
+    /// of `input`.
     ///
     /// # Errors
     /// Those of the device.
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples>;
+    fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples>;
 
     /// The GPU version of the filter for whole grids of type `input`, whose last channel may be alpha; `None` if there is
     /// none, or if results depend on alpha. Consecutive steps that have one run on a GPU without transfers between them.
     fn on_gpu(&self, _input: GridType) -> Option<&dyn GpuFilter> {
         None
-    }
-
-    /// Completes the side outputs of the filter, after the result is complete.
-    ///
-    /// # Errors
-    /// Those of writing.
-    fn finish(&self) -> Result<()> {
-        Ok(())
     }
 
     /// Finding of all runs so far about their results, for [`Filter::warning`]. Shards store it with their marks.
@@ -226,14 +286,6 @@ pub trait Filter: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The results of `block`, if the filter implements [`Filter::input_range`].
-    ///
-    /// # Errors
-    /// Those of the device.
-    fn run_block(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
-        self.run(device, input)
-    }
-
     /// `smaller` are the sizes at which an image of `size` can also be decoded, smallest first. Returns the index of the
     /// first one that suffices, and the filter for it.
     fn shrunken(
@@ -242,15 +294,5 @@ pub trait Filter: fmt::Debug + Send + Sync {
         _smaller: &[[usize; 2]],
     ) -> Option<(usize, Box<dyn Filter>)> {
         None
-    }
-
-    /// Whether results for u8 samples are the same on every device.
-    fn is_exact_for_u8(&self) -> bool {
-        true
-    }
-
-    /// Estimated seconds of one CPU core per byte of samples, including reading and writing.
-    fn core_seconds_per_byte(&self) -> f64 {
-        3.4e-9
     }
 }

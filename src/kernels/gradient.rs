@@ -1,12 +1,14 @@
 //! Gradient magnitude: the length of the vector of the derivatives along all axes.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     blur::{Combination, Composite, Passes, RunPasses, Taps},
     channel_mask::copy_channel,
-    filter::Filter,
+    filter::{Block, Cost, Filter, Properties, Reach},
     pointwise::{combined, float_type, to_floats},
 };
 use crate::{
@@ -40,6 +42,12 @@ impl Gradient {
     /// The type of the result for samples of type `dtype`.
     fn result_type(&self, dtype: Dtype) -> Dtype {
         if self.is_float { float_type(dtype) } else { dtype }
+    }
+
+    /// Number of positions before and after a position along `axis` that the result there depends on.
+    fn halo(&self, axis: usize) -> usize {
+        let radius = self.sigma.map_or(1, |sigma| Taps::scipy_gaussian(sigma[axis]).radius);
+        if axis < self.axes { radius } else { 0 }
     }
 
     /// The passes of each derivative of floats of type `dtype`.
@@ -93,13 +101,12 @@ impl Filter for Gradient {
         json!(self)
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        let radius = self.sigma.map_or(1, |sigma| Taps::scipy_gaussian(sigma[axis]).radius);
-        if axis < self.axes { radius } else { 0 }
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(self.halo(axis))
     }
 
-    fn needs_straight_alpha(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        Properties { needs_straight_alpha: true, ..Properties::default() }
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
@@ -107,13 +114,13 @@ impl Filter for Gradient {
         Ok(input.of(Kind::Quantity).computed_as(dtype))
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         // The derivatives, and one more pass.
         let floats = (self.axes + 1) * float_type(input.dtype).size();
-        (2 * input.dtype.size() + floats) as u64
+        Cost { working: (2 * input.dtype.size() + floats) as u64, ..Cost::of(input) }
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    filter::{Block, Filter, Pass},
+    filter::{Block, Cost, Filter, Pass, Preparation, Properties, Ready},
     histogram::Luma,
     label::{Components, Labels, Reach, Rule, Slices, table_bytes},
     pointwise::combined,
@@ -80,47 +80,27 @@ impl Filter for Hysteresis {
         Ok(input.of_one_channel(Kind::Mask, Dtype::U8))
     }
 
-    fn held_bytes(&self, _input: GridType) -> u64 {
-        self.labels.as_ref().map_or(0, |labels| labels.bytes())
+    fn properties(&self) -> Properties {
+        Properties { has_tables: true, ..Properties::default() }
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         let width = input.shape.dims[0].max(1);
         let runs = RULE.max_row_bytes(width).div_ceil(width as u64);
         let (channels, size) = (input.shape.channels.max(1) as u64, input.dtype.size() as u64);
         // Pixels, their luminance, classes, runs with what their vectors reserve, and the mask.
-        (2 * channels * size + runs + runs / 4 + 2).div_ceil(channels)
+        let working = (2 * channels * size + runs + runs / 4 + 2).div_ceil(channels);
+        let held = self.labels.as_ref().map_or(0, |labels| labels.bytes());
+        Cost { held, working, copies: 10, ..Cost::of(input) }
     }
 
-    fn copies(&self) -> u64 {
-        10
+    fn prepare(&self, own: Preparation<'_>) -> Result<Ready> {
+        let filter = Self { workspace: own.workspace, ..self.clone() };
+        let labels = Some(Arc::new(filter.labels(own.input.grid.shape, own.pass)?));
+        Ok(Self { labels, ..filter }.into())
     }
 
-    fn within(&self, workspace: Workspace) -> Option<Box<dyn Filter>> {
-        Some(Box::new(Self { workspace, ..self.clone() }))
-    }
-
-    fn prepared(
-        &self,
-        _: &Device,
-        input: &Description,
-        pass: Pass<'_>,
-    ) -> Result<Option<Box<dyn Filter>>> {
-        let labels = Some(Arc::new(self.labels(input.grid.shape, pass)?));
-        Ok(Some(Box::new(Self { labels, ..self.clone() })))
-    }
-
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let shape = input.shape();
-        let range = 0..shape.dims[2];
-        self.run_block(
-            device,
-            input,
-            &Block { axis: 2, shape, input: range.clone(), output: range },
-        )
-    }
-
-    fn run_block(&self, _: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+    fn run(&self, _: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         let whole;
         let labels = match &self.labels {
             Some(labels) => labels,

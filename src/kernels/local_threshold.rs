@@ -1,11 +1,13 @@
 //! Thresholds that follow the brightness around each sample.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     blur::{Blur, Composite, Edge, Method, Passes, RunPasses, Taps},
-    filter::Filter,
+    filter::{Block, Cost, Filter, Reach},
     histogram::{Luma, type_range},
     pointwise::{combined, to_floats},
 };
@@ -13,7 +15,7 @@ use crate::{
     data::{
         description::{Description, Kind},
         dtype::Dtype,
-        grid::{Alpha, Grid, GridType},
+        grid::{Alpha, Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -135,15 +137,15 @@ impl Filter for LocalThreshold {
         json!(self)
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        self.blur().halo(axis)
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(self.blur().halo(axis))
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
         Ok(input.of_one_channel(Kind::Mask, Dtype::U8))
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         let size = input.dtype.size() as u64;
         // Buffers of a pass (input and result). Sauvola runs a second pass over the squares. Floats also keep the
         // unconverted samples.
@@ -162,10 +164,11 @@ impl Filter for LocalThreshold {
         };
         // The pixels, and what is made of their luminance.
         let channels = input.shape.channels.max(1) as u64;
-        (channels * size + size + sums.max(squares)).div_ceil(channels)
+        let working = (channels * size + size + sums.max(squares)).div_ceil(channels);
+        Cost { working, ..Cost::of(input) }
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         let samples = Luma::Bt709.grey(&input.samples, input.channels)?.into_owned();
         device.run(self, &Grid { dims: input.dims, channels: 1, alpha: Alpha::None, samples })
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    filter::{Filter, Pass},
+    filter::{Block, Cost, Filter, Preparation, Ready},
     gpu_step::{GpuFilter, GpuLayout, GpuStep, GpuStepResult},
     histogram::{Luma, type_range},
     otsu::{Otsu, extremes},
@@ -301,19 +301,15 @@ impl Filter for Classify {
         Ok(input.of_one_channel(kind, Dtype::U8))
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         // The pixels, their luminance, and the mask.
         let channels = input.shape.channels.max(1);
-        (channels * input.dtype.size() + 2).div_ceil(channels) as u64
+        let working = (channels * input.dtype.size() + 2).div_ceil(channels) as u64;
+        Cost { working, ..Cost::of(input) }
     }
 
-    fn prepared(
-        &self,
-        _device: &Device,
-        _input: &Description,
-        pass: Pass<'_>,
-    ) -> Result<Option<Box<dyn Filter>>> {
-        let Threshold::Otsu(count) = self.threshold else { return Ok(None) };
+    fn prepare(&self, Preparation { pass, .. }: Preparation<'_>) -> Result<Ready> {
+        let Threshold::Otsu(count) = self.threshold else { return Ok(Ready::default()) };
         let mut found: Option<Otsu> = None;
         for is_first in [true, false] {
             if !is_first && !found.as_ref().is_some_and(Otsu::needs_range) {
@@ -333,10 +329,10 @@ impl Filter for Classify {
         let few =
             || Error::bad_input(format_args!("too few different samples for {count} thresholds"));
         let values = Threshold::Values(thresholds.ok_or_else(few)?);
-        Ok(Some(Box::new(Self::from(values))))
+        Ok(Self::from(values).into())
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         let grey = Luma::Bt709.grey(&input.samples, input.channels)?;
         let classes = device.run(&self.threshold, &*grey)?;
         if self.uniform().is_some() && !classes.is_empty() {

@@ -1,19 +1,21 @@
 //! Unsharp masking: adds the difference between the samples and their blur to the samples.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
     blur::{Blur, Combination, Composite, Edge, Method, Passes, RunPasses, Taps, in_working_space},
     channel_mask::copy_channel,
-    filter::Filter,
+    filter::{Block, Cost, Filter, Properties, Reach},
     pointwise::{combined, float_type, to_floats},
 };
 use crate::{
     data::{
         description::Description,
         dtype::Dtype,
-        grid::{Grid, GridType},
+        grid::{Grid, GridType, Shape},
         samples::Samples,
     },
     device::{Device, Kernel},
@@ -79,29 +81,27 @@ impl Filter for Unsharp {
         json!(self)
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        self.blur().halo(axis)
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(self.blur().halo(axis))
     }
 
-    fn is_identity(&self) -> bool {
-        self.amount == 0.0 || self.blur().is_identity()
+    fn properties(&self) -> Properties {
+        let is_identity = self.amount == 0.0 || self.blur().is_identity();
+        Properties { is_identity, needs_straight_alpha: true, ..Properties::default() }
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
         Ok(input.averaged())
     }
 
-    fn needs_straight_alpha(&self) -> bool {
-        true
-    }
-
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         // Floats before and after a pass, and premultiplied ones.
         let floats = if matches!(input.shape.channels, 2 | 4) { 3 } else { 2 };
-        (2 * input.dtype.size() + floats * float_type(input.dtype).size()) as u64
+        let working = (2 * input.dtype.size() + floats * float_type(input.dtype).size()) as u64;
+        Cost { working, ..Cost::of(input) }
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 }

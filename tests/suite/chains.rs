@@ -285,7 +285,7 @@ fn blocks_are_parts_of_the_whole() {
         let dims = [9, 8, 20 + below(9)];
         let samples = Samples::U8(Noise(round).bytes(dims.iter().product()));
         let grid = Grid { dims, channels: 1, alpha: Alpha::None, samples };
-        let whole = chain.run(&device, &grid).unwrap();
+        let whole = chain.apply(&device, &grid).unwrap().samples;
         let output = chain.describe(grid.grid_type().into()).unwrap().grid;
         assert_eq!((output.dtype, output.shape.samples()), (whole.dtype(), whole.len()));
         let row = |dtype: Dtype, shape: Shape| shape.samples() / shape.dims[2] * dtype.size();
@@ -293,7 +293,7 @@ fn blocks_are_parts_of_the_whole() {
         let mut first = 0;
         while first < output.shape.dims[2] {
             let last = (first + 1 + below(7)).min(output.shape.dims[2]);
-            let input = chain.input_range(2, &(first..last), grid.shape()).unwrap();
+            let input = chain.reach(2, &(first..last), grid.shape()).input().unwrap();
             let slice = dims[0] * dims[1];
             let part = Grid {
                 dims: [dims[0], dims[1], input.len()],
@@ -301,7 +301,7 @@ fn blocks_are_parts_of_the_whole() {
                 ..grid
             };
             let block = Block { axis: 2, shape: grid.shape(), input, output: first..last };
-            let result = chain.run_block(&device, &part, &block).unwrap();
+            let result = chain.run(&device, &part, &block).unwrap();
             assert_eq!(result.as_bytes().len(), (last - first) * row(output.dtype, output.shape));
             joined.extend_from_slice(result.as_bytes());
             first = last;

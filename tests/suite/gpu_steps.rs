@@ -15,7 +15,8 @@ use gpuproc::{
     jpeg::{ColourModel, Component, Frame, PixelEncoding, Quality, SparseCoefficients, forward},
     kernels::{
         blur::Blur,
-        filter::{Filter, apply},
+        chain::apply,
+        filter::Filter,
         gpu_chain::{GpuChain, GpuInput, GpuOutput},
         jpeg::{Decode, Encoder},
         median::Median,

@@ -10,10 +10,11 @@ use gpuproc::{
     },
     device::{Device, DeviceChoice},
     kernels::{
-        filter::{Block, Filter},
+        chain::apply,
+        filter::{Block, Filter, Pass, Preparation},
         hysteresis::Hysteresis,
     },
-    util::timings::Timings,
+    util::{spill::Workspace, timings::Timings},
 };
 
 use crate::common::{assert_batch_runs, assert_volume_runs, finite_types, numbers, run};
@@ -58,14 +59,15 @@ fn in_blocks(filter: &Hysteresis, device: &Device, grid: &Grid, step: usize) -> 
     };
     let starts = (0..len).step_by(step);
     let (input, shape) = (grid.grid_type().into(), grid.shape());
-    let prepared = filter.prepared(device, &input, &mut |consume| {
-        starts.clone().try_for_each(|start| consume(&block(start).1))
-    });
-    let prepared = prepared.unwrap().expect("components are found first");
+    let pass: Pass<'_> =
+        &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
+    let workspace = Workspace::UNLIMITED;
+    let own = Preparation { device: device, input: &input, axis, workspace, pass };
+    let prepared = filter.prepare(own).unwrap().filter.expect("components are found first");
     let mask = starts.flat_map(|start| {
         let (range, part) = block(start);
         let block = Block { axis, shape, input: range.clone(), output: range };
-        prepared.run_block(device, &part, &block).unwrap().as_bytes().to_vec()
+        prepared.run(device, &part, &block).unwrap().as_bytes().to_vec()
     });
     mask.collect()
 }
@@ -83,7 +85,7 @@ fn every_sample_type_and_block_equals_the_reference() {
                 let thresholds = [low, high].map(value);
                 let filter = Hysteresis::new(thresholds);
                 let expected = reference(thresholds, &grid);
-                let found = filter.run(&device, &grid).unwrap();
+                let found = apply(&filter, &device, &grid).unwrap().samples;
                 assert!(found == Samples::U8(expected.clone()), "{dims:?} {thresholds:?}");
                 for step in [1, 2, 7, 30] {
                     let found = in_blocks(&filter, &device, &grid, step);

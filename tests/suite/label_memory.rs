@@ -12,7 +12,7 @@ use gpuproc::{
     },
     device::{Device, DeviceChoice},
     kernels::{
-        filter::{Block, Filter},
+        filter::{Block, Filter, Pass, Preparation, Ready},
         hysteresis::Hysteresis,
         label::Label,
     },
@@ -106,7 +106,7 @@ fn channels_of_a_pixel_share_its_runs() {
         for filter in filters {
             let pixel = |channels: usize| {
                 let shape = Shape { dims: [640, 480, 1], channels };
-                channels as u64 * filter.working_bytes(GridType { shape, dtype })
+                channels as u64 * filter.cost(GridType { shape, dtype }).working
             };
             for channels in [3, 4] {
                 // The samples themselves and a copy, keys of 4 bytes, and a remainder.
@@ -120,7 +120,12 @@ fn channels_of_a_pixel_share_its_runs() {
 }
 
 /// The result of `filter` for `grid` in blocks of `step` rows or slices, or of the whole grid.
-fn in_blocks(filter: &dyn Filter, grid: &Grid, step: Option<usize>) -> Vec<u8> {
+fn in_blocks(
+    filter: &dyn Filter,
+    workspace: Workspace,
+    grid: &Grid,
+    step: Option<usize>,
+) -> Vec<u8> {
     let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
     let axis = if grid.dims[2] == 1 { 1 } else { 2 };
     let len = grid.dims[axis];
@@ -134,14 +139,18 @@ fn in_blocks(filter: &dyn Filter, grid: &Grid, step: Option<usize>) -> Vec<u8> {
     };
     let starts = (0..len).step_by(step);
     let input = grid.grid_type().into();
-    let prepared = filter.prepared(&device, &input, &mut |consume| {
-        starts.clone().try_for_each(|start| consume(&block(start).1))
-    });
-    let prepared = prepared.unwrap().expect("components are found first");
+    let pass: Pass<'_> =
+        &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
+    let own = Preparation { device: &device, input: &input, axis, workspace: workspace, pass };
+    let Ready { filter, result } = filter.prepare(own).unwrap();
+    if let Some(result) = result {
+        return result.as_bytes().to_vec();
+    }
+    let prepared = filter.expect("components are found first");
     let result = starts.flat_map(|start| {
         let (range, part) = block(start);
         let block = Block { axis, shape: grid.shape(), input: range.clone(), output: range };
-        prepared.run_block(&device, &part, &block).unwrap().as_bytes().to_vec()
+        prepared.run(&device, &part, &block).unwrap().as_bytes().to_vec()
     });
     result.collect()
 }
@@ -161,18 +170,19 @@ fn results_do_not_depend_on_bands_and_on_tables_on_disk() {
             let connectivity = [[4, 8], [6, 26]][axes - 2][connectivity];
             for (is_equal, min_size) in [(false, 1), (true, 1), (false, 3), (true, 4)] {
                 let label = Label::new(Some(connectivity), axes, is_equal, min_size).unwrap();
-                let whole = in_blocks(&label, &grid, None);
-                let bounded = label.within(none).unwrap();
+                let whole = in_blocks(&label, Workspace::UNLIMITED, &grid, None);
                 for step in [None, Some(1), Some(7), Some(300)] {
-                    let found = in_blocks(&*bounded, &grid, step);
+                    let found = in_blocks(&label, none, &grid, step);
                     assert!(found == whole, "{label:?} {dims:?} {share}, blocks of {step:?}");
                 }
             }
             let hysteresis = Hysteresis::new([0.5, 1.5]);
-            let whole = in_blocks(&hysteresis, &grid, None);
-            let bounded = hysteresis.within(none).unwrap();
+            let whole = in_blocks(&hysteresis, Workspace::UNLIMITED, &grid, None);
             for step in [None, Some(7)] {
-                assert!(in_blocks(&*bounded, &grid, step) == whole, "{dims:?} {share} {step:?}");
+                assert!(
+                    in_blocks(&hysteresis, none, &grid, step) == whole,
+                    "{dims:?} {share} {step:?}"
+                );
             }
         }
     }

@@ -11,6 +11,7 @@ use gpuproc::{
     },
     device::{Device, DeviceChoice},
     kernels::{
+        chain::apply,
         filter::Filter,
         histogram::{
             Bins, Component, Histogram, Luma, Pixels, Statistics, count_values, type_range,
@@ -171,7 +172,7 @@ fn every_threshold_of_colours_is_that_of_their_luminance() {
         let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
         for filter in filters {
             let [of_colours, of_grey] = [(3, &samples), (1, &grey)].map(|(channels, samples)| {
-                filter.run(&device, &grid(channels, samples.clone())).unwrap()
+                apply(&*filter, &device, &grid(channels, samples.clone())).unwrap().samples
             });
             assert!(of_colours == of_grey, "{dtype} {:?}", filter.parameters());
         }

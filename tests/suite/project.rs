@@ -12,7 +12,7 @@ use gpuproc::{
     device::Device,
     for_samples,
     kernels::{
-        filter::Filter,
+        chain::apply,
         project::{Method, Projection, Step},
     },
     util::timings::Timings,
@@ -107,7 +107,7 @@ fn assert_projected(grid: &Grid, projection: Projection) {
         assert!(texts[0] == texts[1], "{name}: {:?} {dtype} {projection:?}", grid.dims);
     });
     let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Arc::new(Timings::new(false)));
-    let found = projection.run(&device, grid).unwrap();
+    let found = apply(&projection, &device, grid).unwrap().samples;
     let expected = reference(grid, projection);
     assert_eq!(found.len(), expected.len());
     let found = found.converted(Dtype::F64).unwrap();
@@ -164,7 +164,8 @@ fn a_small_deviation_beside_a_large_mean_is_kept() {
     let values: Vec<f32> = (0..64).map(|i| 1e6 + (i % 2) as f32).collect();
     let grid = Grid { dims: [64, 1, 1], channels: 1, alpha: Alpha::None, samples: values.into() };
     let device = Device::new(&gpuproc::device::DeviceChoice::Cpu, Arc::new(Timings::new(false)));
-    let deviation = Projection { method: Method::Std, axis: 0 }.run(&device, &grid).unwrap();
+    let deviation = Projection { method: Method::Std, axis: 0 };
+    let deviation = apply(&deviation, &device, &grid).unwrap().samples;
     assert_eq!(deviation, Samples::F32(vec![0.5]));
 }
 
@@ -311,7 +312,7 @@ fn nan_and_zeros_of_both_signs_have_an_order() {
                         assert_twins(&step, &grid, |cpu, gpu, name| {
                             assert_eq!(format!("{cpu:?}"), format!("{gpu:?}"), "{name}");
                         });
-                        let found = step.projection.run(&device, &grid).unwrap();
+                        let found = apply(&step.projection, &device, &grid).unwrap().samples;
                         let Samples::F64(found) = found.converted(Dtype::F64).unwrap() else {
                             unreachable!()
                         };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::volume::Dims,
-    engine::{self, Job, Settings, batch::check_all, session::Session},
+    engine::{self, Job, Settings, Side, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
         file_roles::{FileRoles, INPUT, replaces},
@@ -418,9 +418,10 @@ impl Jobs {
         let axes = if is_volume { 3 } else { 2 };
         // Only flags for volumes are worth the hint.
         let suits_other = || self.steps.filter(&source, 5 - axes).is_ok();
-        let filter = self.steps.filter(&source, axes);
-        let filter =
-            filter.map_err(|error| if suits_other() { with_hint(error) } else { error })?;
+        let (filter, side) = self
+            .steps
+            .observed(&source, axes)
+            .map_err(|error| if suits_other() { with_hint(error) } else { error })?;
         let is_flat = filter.flat_axis().is_some();
         let format = if compares {
             None
@@ -449,12 +450,12 @@ impl Jobs {
                 "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for outputs whose name ends with .zarr"
             ))));
         }
-        let side = self.steps.side_files(&source, axes)?;
         let volume = is_volume.then(|| Box::new(layout));
-        let side = (
-            side.reads.into_iter().map(|(_, source)| source).collect(),
-            side.writes.into_iter().map(|(_, sink)| sink).collect(),
-        );
+        let side = Side {
+            reads: side.reads.into_iter().map(|(_, source)| source).collect(),
+            writes: side.writes.into_iter().map(|(_, sink)| sink).collect(),
+            pending: side.pending,
+        };
         let prepared = None;
         Ok(Job {
             side,

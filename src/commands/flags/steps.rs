@@ -12,7 +12,7 @@ use crate::{
         file_roles::FileRoles,
         volume::{Layout, VolumeFile, is_volume},
     },
-    kernels::{chain::Chain, filter::Filter},
+    kernels::{chain::Chain, filter::Filter, label::Observer},
     util::error::Result,
 };
 
@@ -30,9 +30,16 @@ pub struct SideFiles {
     pub reads: Vec<(&'static str, Source)>,
     /// Further outputs.
     pub writes: Vec<(&'static str, Sink)>,
+    /// The further outputs that are written while the filter runs, and get their names after its result.
+    pub pending: Vec<Arc<dyn Observer>>,
 }
 
 impl SideFiles {
+    /// Gives the further outputs their names.
+    fn finish(&self) -> Result<()> {
+        self.pending.iter().try_for_each(|output| output.finish())
+    }
+
     /// Adds the files to those of a run.
     ///
     /// # Errors
@@ -98,23 +105,15 @@ impl Steps {
     /// The side files of all commands for the input `source` of 2 or 3 axes.
     ///
     /// # Errors
-    /// When the flags of a command do not suit the input.
+    /// As [`Steps::filter`].
     pub fn side_files(&self, source: &Source, axes: usize) -> Result<SideFiles> {
-        let mut all = SideFiles::default();
-        if !self.leaves_side_files {
-            for make in self.all.iter().filter_map(|step| step.observed.as_ref()) {
-                let (_, files) = make(source, axes)?;
-                all.reads.extend(files.reads);
-                all.writes.extend(files.writes);
-            }
-        }
-        Ok(all)
+        self.observed(source, axes).map(|(_, files)| files)
     }
 
     /// The side files of all commands for the input `source`, which is a volume if `layout` or its name says so.
     ///
     /// # Errors
-    /// As [`Steps::side_files`].
+    /// As [`Steps::filter`].
     pub fn side_files_of(&self, source: &Source, layout: &Layout) -> Result<SideFiles> {
         self.side_files(source, if is_volume(source, layout) { 3 } else { 2 })
     }
@@ -124,10 +123,12 @@ impl Steps {
     /// # Errors
     /// As [`filtered_volume`].
     pub fn volume(&self, file: VolumeFile, session: &Session) -> Result<VolumeFile> {
-        match self.is_empty() {
-            true => Ok(file),
-            false => filtered_volume(file.clone(), self.filter(file.source(), 3)?, session),
+        if self.is_empty() {
+            return Ok(file);
         }
+        let (filter, files) = self.observed(file.source(), 3)?;
+        let result = filtered_volume(file, filter, session)?;
+        files.finish().map(|()| result)
     }
 
     /// The result for `image`, which has been read from `source`.
@@ -135,16 +136,13 @@ impl Steps {
     /// # Errors
     /// As [`filtered`].
     pub fn image(&self, source: &Source, image: Image, session: &Session) -> Result<Image> {
-        match self.is_empty() {
-            true => Ok(image),
-            false => {
-                let filter = self.filter(source, 2)?;
-                let image = filtered(&*filter, source, image, session)?;
-                report_warning(&*filter, &[filter.finding()], source, session)?;
-                filter.finish()?;
-                Ok(image)
-            }
+        if self.is_empty() {
+            return Ok(image);
         }
+        let (filter, files) = self.observed(source, 2)?;
+        let image = filtered(&*filter, source, image, session)?;
+        report_warning(&*filter, &[filter.finding()], source, session)?;
+        files.finish().map(|()| image)
     }
 
     /// Whether the result for the image `source` has an axis of length 1.
@@ -157,14 +155,29 @@ impl Steps {
     /// # Errors
     /// When the flags of a command do not suit the input.
     pub fn filter(&self, source: &Source, axes: usize) -> Result<Arc<dyn Filter>> {
-        let make = |step: &Step| match step.observed.as_ref().filter(|_| !self.leaves_side_files) {
-            Some(observed) => observed(source, axes).map(|(filter, _)| filter),
-            None => (step.make)(source, axes),
-        };
-        let filters = self.all.iter().map(|step| make(step).map(Arc::from));
-        Ok(match <[_; 1]>::try_from(filters.collect::<Result<Vec<_>>>()?) {
-            Ok([filter]) => filter,
-            Err(steps) => Arc::new(Chain { steps, before: Some(0) }),
+        self.observed(source, axes).map(|(filter, _)| filter)
+    }
+
+    /// The filter for the input `source` of 2 or 3 axes, and the side files of all commands.
+    ///
+    /// # Errors
+    /// As [`Steps::filter`].
+    pub fn observed(&self, source: &Source, axes: usize) -> Result<(Arc<dyn Filter>, SideFiles)> {
+        let (mut steps, mut all) = (Vec::<Arc<dyn Filter>>::new(), SideFiles::default());
+        for step in &self.all {
+            let observed = step.observed.as_ref().filter(|_| !self.leaves_side_files);
+            let (filter, files) = match observed {
+                Some(make) => make(source, axes)?,
+                None => ((step.make)(source, axes)?, SideFiles::default()),
+            };
+            steps.push(filter.into());
+            all.reads.extend(files.reads);
+            all.writes.extend(files.writes);
+            all.pending.extend(files.pending);
+        }
+        Ok(match <[_; 1]>::try_from(steps) {
+            Ok([filter]) => (filter, all),
+            Err(steps) => (Arc::new(Chain { steps, before: Some(0) }), all),
         })
     }
 }

@@ -78,11 +78,12 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
         let side = SideFiles {
             reads: intensity.iter().map(|source| ("--intensity", source.clone())).collect(),
             writes: vec![("--table", sink.0.clone())],
+            pending: Vec::new(),
         };
         if !sink.1 && !is_first_shard {
             return Ok((Box::new(label), side));
         }
-        let table = Table {
+        let table = Arc::new(Table {
             sink,
             source: source.clone(),
             intensity,
@@ -92,8 +93,9 @@ pub fn filter(args: Args, session: &Session) -> Result<FilterCommand> {
             timings: timings.clone(),
             is_written: false.into(),
             output: Mutex::default(),
-        };
-        Ok((Box::new(label.observed(Arc::new(table))), side))
+        });
+        let side = SideFiles { pending: vec![table.clone()], ..side };
+        Ok((Box::new(label.observed(table)), side))
     };
     Ok(command.observed(observed))
 }

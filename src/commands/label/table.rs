@@ -285,7 +285,7 @@ impl Observer for Table {
                     let own = first..first + grid.dims[axis];
                     first = own.end;
                     let block = Block { axis, shape, input: own.clone(), output: own };
-                    add(&labels.run_block(device, grid, &block)?)
+                    add(&labels.run(device, grid, &block)?)
                 })?;
             }
         }

@@ -31,7 +31,7 @@ pub use self::{
     regions::{Region, Regions},
     runs::{Reach, Slices},
 };
-use super::filter::{Block, Filter, Pass};
+use super::filter::{Block, Cost, Filter, Pass, Preparation, Properties, Ready};
 use crate::{
     data::{
         description::{Description, Kind},
@@ -129,6 +129,11 @@ impl Label {
         }
     }
 
+    /// Takes the result of the whole input, if it is in memory.
+    fn taken(&self) -> Option<Samples> {
+        self.whole().and_then(|mut samples| samples.take())
+    }
+
     /// Calls `work` with the result of the whole input, if it is in memory.
     pub fn with_whole<T>(&self, work: impl FnOnce(&Samples) -> T) -> Option<T> {
         self.whole()?.as_ref().map(work)
@@ -213,56 +218,43 @@ impl Filter for Label {
         Ok(input.of_one_channel(Kind::Labels, dtype))
     }
 
-    fn makes_labels(&self) -> bool {
-        true
+    fn properties(&self) -> Properties {
+        Properties { makes_labels: true, has_tables: true, ..Properties::default() }
     }
 
-    fn held_bytes(&self, _input: GridType) -> u64 {
-        match self.found.as_deref() {
-            Some(Found::Numbers(labels)) => labels.bytes(),
-            _ => self.with_whole(|samples| samples.as_bytes().len() as u64).unwrap_or(0),
-        }
-    }
-
-    fn working_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         let width = input.shape.dims[0].max(1);
         let runs = self.rule.max_row_bytes(width).div_ceil(width as u64);
         let observed = self.observer.as_ref().map_or(0, |observer| observer.working_bytes());
         let (channels, size) = (input.shape.channels.max(1) as u64, input.dtype.size() as u64);
         let keys = if channels > 1 && input.dtype == Dtype::U8 { 4 } else { channels * size };
         // Pixels, keys, runs with what their vectors reserve, and labels.
-        (channels * size + keys + runs + runs / 4 + 4 + observed).div_ceil(channels)
+        let working = (channels * size + keys + runs + runs / 4 + 4 + observed).div_ceil(channels);
+        let held = match self.found.as_deref() {
+            Some(Found::Numbers(labels)) => labels.bytes(),
+            _ => self.with_whole(|samples| samples.as_bytes().len() as u64).unwrap_or(0),
+        };
+        Cost { held, working, copies: 8, ..Cost::of(input) }
     }
 
-    fn copies(&self) -> u64 {
-        8
-    }
-
-    fn within(&self, workspace: Workspace) -> Option<Box<dyn Filter>> {
-        Some(Box::new(Self { workspace, ..self.clone() }))
-    }
-
-    fn prepared(
-        &self,
-        device: &Device,
-        input: &Description,
-        pass: Pass<'_>,
-    ) -> Result<Option<Box<dyn Filter>>> {
+    /// The result of an input that the first pass has in memory takes no other pass.
+    fn prepare(&self, own: Preparation<'_>) -> Result<Ready> {
+        let Preparation { device, input, workspace: own, pass, .. } = own;
         if self.found.is_some() {
-            return Ok(None);
+            return Ok(Ready { filter: None, result: self.taken() });
         }
         let shape = input.grid.shape;
         // The observer gets half.
         let parts = if self.observer.is_some() { 2 } else { 1 };
-        let mut workspace = self.workspace.of(self.workspace.bytes / parts);
+        let mut workspace = own.of(own.bytes / parts);
         let (mut whole, slices) = (None, Slices::of(shape.dims));
         let mut components = Components::new(self.rule, slices, workspace);
         pass(&mut |grid| {
             if grid.shape() == shape {
                 let more = table_bytes(self, grid.grid_type());
-                let own = self.workspace.of(self.workspace.bytes.saturating_add(more));
-                workspace = own.of(own.bytes / parts);
-                whole = Some(device.run(&Self { workspace: own, ..self.clone() }, grid)?);
+                let all = own.of(own.bytes.saturating_add(more));
+                workspace = all.of(all.bytes / parts);
+                whole = Some(device.run(&Self { workspace: all, ..self.clone() }, grid)?);
                 return Ok(());
             }
             components.add(&*self.keys(grid)?, &|samples| samples.len() as u64)
@@ -274,28 +266,15 @@ impl Filter for Label {
             }
             None => Found::Numbers(components.finish()?),
         };
-        let label = Self { found: Some(found.into()), ..self.clone() };
+        let label = Self { workspace: own, found: Some(found.into()), ..self.clone() };
         if let Some(observer) = &self.observer {
             observer.observe(&label, device, workspace, (input, pass))?;
         }
-        Ok(Some(Box::new(label)))
+        let result = label.taken();
+        Ok(Ready { filter: Some(label.into()), result })
     }
 
-    /// The result of the first pass, without another one.
-    fn reduced(&self, _: &Device, _axis: usize, _pass: Pass<'_>) -> Result<Option<Samples>> {
-        Ok(self.whole().and_then(|mut samples| samples.take()))
-    }
-
-    fn finish(&self) -> Result<()> {
-        self.observer.as_ref().map_or(Ok(()), |observer| observer.finish())
-    }
-
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let taken = self.whole().and_then(|mut samples| samples.take());
-        taken.map_or_else(|| device.run(self, input), Ok)
-    }
-
-    fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         let Range { start, end } = block.input;
         if let Some(Found::Numbers(labels)) = self.found.as_deref() {
             return labels.fill(&*self.keys(input)?, start);
@@ -304,7 +283,7 @@ impl Filter for Label {
             let slice = samples.len() / block.shape.dims[block.axis];
             samples.part(start * slice..end * slice)
         });
-        part.map_or_else(|| self.run(device, input), Ok)
+        part.map_or_else(|| device.run(self, input), Ok)
     }
 }
 
@@ -314,6 +293,7 @@ pub fn table_bytes(filter: &dyn Filter, input: GridType) -> u64 {
     let bytes = input.bytes();
     let labels = 4 * bytes / (input.dtype.size() * input.shape.channels) as u64;
     let keys = if input.shape.channels > 1 { labels } else { 0 };
-    let all = filter.copies().min(filter.working_bytes(input) / input.dtype.size() as u64);
+    let Cost { working, copies, .. } = filter.cost(input);
+    let all = copies.min(working / input.dtype.size() as u64);
     all.saturating_sub(2).saturating_mul(bytes).saturating_sub(labels + keys)
 }

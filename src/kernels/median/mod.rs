@@ -10,10 +10,12 @@ mod window;
 pub use gpu::variants;
 pub use window::Window;
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use super::{
-    filter::Filter,
+    filter::{Block, Cost, Filter, Properties, Reach},
     gpu_step::{GpuFilter, GpuLayout, GpuStepResult},
     ordered_keys::Value as Ordered,
 };
@@ -113,33 +115,29 @@ impl Filter for Median {
         json!({ "percentile": self.percentile, "radius": self.window.radius })
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        self.window.radius[axis]
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(self.window.radius[axis])
     }
 
-    fn is_identity(&self) -> bool {
-        self.window.radius == [0; 3]
+    fn properties(&self) -> Properties {
+        Properties { is_identity: self.window.radius == [0; 3], ..Properties::default() }
     }
 
-    fn held_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         let size = input.dtype.size();
         let max = if size == 1 { histogram::MAX_WINDOW } else { max_search(size) };
-        match self.window.size() > max && !network::has(&self.window) {
-            true => ranks::working_bytes(input.shape, &self.window, size) as u64,
-            false => 0,
-        }
+        let has_ranks = self.window.size() > max && !network::has(&self.window);
+        let ranks = || ranks::working_bytes(input.shape, &self.window, size) as u64;
+        let held = if has_ranks { ranks() } else { 0 };
+        Cost { held, core_seconds: Some(16.6e-9), ..Cost::of(input) }
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 
     fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
         let is_supported = gpu::is_supported(input.dtype, &self.window);
-        (is_supported && !self.is_identity()).then_some(self)
-    }
-
-    fn core_seconds_per_byte(&self) -> f64 {
-        20e-9
+        (is_supported && !self.properties().is_identity).then_some(self)
     }
 }

@@ -7,11 +7,13 @@ mod gpu;
 pub use element::{Element, ElementShape};
 pub use gpu::variants;
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    filter::Filter,
+    filter::{Block, Filter, Properties, Reach},
     gpu_step::{GpuFilter, GpuLayout, GpuStepResult},
 };
 use crate::{
@@ -204,14 +206,15 @@ impl Filter for Morph {
         json!({ "operation": self.operation, "element": shape, "radius": radius })
     }
 
-    fn halo(&self, axis: usize) -> usize {
-        self.element.radius[axis] * self.depth()
+    fn reach(&self, axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
+        Reach::Halo(self.element.radius[axis] * self.depth())
     }
 
-    fn is_identity(&self) -> bool {
+    fn properties(&self) -> Properties {
         let is_difference =
             matches!(self.operation, Operation::Gradient | Operation::TopHat | Operation::BlackHat);
-        !is_difference && self.element.radius == [0; 3]
+        let is_identity = !is_difference && self.element.radius == [0; 3];
+        Properties { is_identity, ..Properties::default() }
     }
 
     fn describe(&self, input: Description) -> Result<Description> {
@@ -223,12 +226,12 @@ impl Filter for Morph {
         })
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         device.run(self, input)
     }
 
     fn on_gpu(&self, input: GridType) -> Option<&dyn GpuFilter> {
         let is_supported = input.dtype != Dtype::F64 && self.sequence().is_some();
-        (is_supported && !self.is_identity()).then_some(self)
+        (is_supported && !self.properties().is_identity).then_some(self)
     }
 }

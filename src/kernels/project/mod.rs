@@ -10,7 +10,7 @@ pub use self::{
     gpu::variants,
     lines::{LineValues, Lines, Method, Projection, Step},
 };
-use super::filter::{Filter, Pass};
+use super::filter::{Block, Cost, Filter, Preparation, Ready};
 use crate::{
     data::{
         description::{Description, Kind},
@@ -90,12 +90,8 @@ impl Filter for Projection {
         Ok(Description { grid, placement: input.placement.map(place), ..input })
     }
 
-    fn flat_axis(&self) -> Option<usize> {
-        Some(self.axis)
-    }
-
     /// Lines before and after a step, and the result.
-    fn held_bytes(&self, input: GridType) -> u64 {
+    fn cost(&self, input: GridType) -> Cost {
         let lines = match self.method {
             Method::Max | Method::Min => input.dtype.size(),
             Method::Mean | Method::Sum => 8,
@@ -103,23 +99,21 @@ impl Filter for Projection {
         };
         let [x, y, z] = input.shape.dims.map(|dim| dim as u64);
         let count = [y * z, x * z, x * y][self.axis] * input.shape.channels as u64;
-        count.saturating_mul(2 * lines as u64 + 8)
+        let held = count.saturating_mul(2 * lines as u64 + 8);
+        Cost { held, working: input.dtype.size() as u64, ..Cost::of(input) }
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        input.dtype.size() as u64
-    }
-
-    fn reduced(&self, device: &Device, axis: usize, pass: Pass<'_>) -> Result<Option<Samples>> {
-        if axis != self.axis {
-            return Ok(None);
+    fn prepare(&self, own: Preparation<'_>) -> Result<Ready> {
+        if own.axis != self.axis {
+            return Ok(Ready::default());
         }
         let mut lines = None;
-        pass(&mut |grid| self.add(device, &mut lines, grid))?;
-        lines.map(|lines| lines.finish(self.method)).transpose()
+        (own.pass)(&mut |grid| self.add(own.device, &mut lines, grid))?;
+        let result = lines.map(|lines| lines.finish(self.method)).transpose()?;
+        Ok(Ready { filter: None, result })
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, _block: &Block) -> Result<Samples> {
         let mut lines = None;
         self.add(device, &mut lines, input)?;
         lines.expect("a grid was added").finish(self.method)

@@ -20,7 +20,7 @@ use self::weights::AxisFilter;
 pub use self::{gpu::variants, weights::Interpolation};
 use super::{
     blur::{DeviceSpace, WorkingSpace, in_working_space},
-    filter::{Block, Filter},
+    filter::{Block, Cost, Filter, Properties, Reach},
 };
 use crate::{
     data::{
@@ -155,6 +155,51 @@ impl Kernel for Resample<'_> {
     }
 }
 
+impl Resize {
+    /// The weights of a block of positions, or of a single one.
+    fn weight_bytes(&self, input: GridType) -> u64 {
+        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let table = |axis: usize| match (from[axis], to[axis]) {
+            (from, to) if from == to || from == 0 => 0,
+            (from, to) => {
+                let taps = AxisFilter::new(self.filter, from, to).taps() as u64;
+                plan::WEIGHT_BYTES
+                    * taps.max(taps.saturating_mul(to as u64).min(plan::TABLE as u64))
+            }
+        };
+        (0..3).map(table).max().unwrap_or(0)
+    }
+
+    /// Bytes for each sample of the input while it is resized.
+    fn working_bytes(&self, input: GridType) -> u64 {
+        let size = input.dtype.size() as f64;
+        let is_nearest = self.filter == Interpolation::Nearest;
+        let has_alpha = matches!(input.shape.channels, 2 | 4) && !is_nearest;
+        // Bytes of a sample that is converted before it is averaged, and between passes.
+        let (converted, between) = match input.dtype {
+            Dtype::U8 | Dtype::U16 if has_alpha || self.linear && !is_nearest => (4.0, 4.0),
+            Dtype::U32 | Dtype::I32 => (8.0, 8.0),
+            Dtype::F32 | Dtype::F64 => (if has_alpha { size } else { 0.0 }, size),
+            Dtype::I8 | Dtype::I16 => (size, 2.0 * size),
+            _ => (0.0, 2.0 * size),
+        };
+        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let working = if converted > 0.0 { converted } else { size };
+        let last = (0..3).rev().find(|&axis| from[axis] != to[axis]);
+        // Samples before and after a pass, for each of the input.
+        let (mut growth, mut before, mut max) = (1.0, 0.0, 0.0f64);
+        for axis in (0..3).filter(|&axis| from[axis] != to[axis]) {
+            growth *= to[axis] as f64 / from[axis].max(1) as f64;
+            let after = growth * if Some(axis) == last { working } else { between };
+            (max, before) = (max.max(before + after), after);
+        }
+        let result = size * growth;
+        let stored = if converted > 0.0 { result } else { 0.0 };
+        // The result and its encoding.
+        (size + (converted + max).max(before + stored).max(2.0 * result)).ceil() as u64
+    }
+}
+
 impl Filter for Resize {
     fn name(&self) -> &'static str {
         Resample::NAME
@@ -192,70 +237,30 @@ impl Filter for Resize {
         Ok(Description { grid, placement: input.placement.map(place), ..input })
     }
 
-    fn input_range(
-        &self,
-        axis: usize,
-        output: &Range<usize>,
-        shape: Shape,
-    ) -> Option<Range<usize>> {
+    fn reach(&self, axis: usize, output: &Range<usize>, shape: Shape) -> Reach {
         let result = self.size.resolve(shape.dims, self.axes)[axis];
         if result == shape.dims[axis] {
-            return Some(output.clone());
+            return Reach::Input(output.clone());
         }
-        Some(AxisFilter::new(self.filter, shape.dims[axis], result).range(output))
+        Reach::Input(AxisFilter::new(self.filter, shape.dims[axis], result).range(output))
     }
 
-    /// The weights of a block of positions, or of a single one.
-    fn held_bytes(&self, input: GridType) -> u64 {
-        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
-        let table = |axis: usize| match (from[axis], to[axis]) {
-            (from, to) if from == to || from == 0 => 0,
-            (from, to) => {
-                let taps = AxisFilter::new(self.filter, from, to).taps() as u64;
-                plan::WEIGHT_BYTES
-                    * taps.max(taps.saturating_mul(to as u64).min(plan::TABLE as u64))
-            }
-        };
-        (0..3).map(table).max().unwrap_or(0)
+    fn properties(&self) -> Properties {
+        Properties { varies_for_u8: self.linear, ..Properties::default() }
     }
 
-    fn working_bytes(&self, input: GridType) -> u64 {
-        let size = input.dtype.size() as f64;
-        let is_nearest = self.filter == Interpolation::Nearest;
-        let has_alpha = matches!(input.shape.channels, 2 | 4) && !is_nearest;
-        // Bytes of a sample that is converted before it is averaged, and between passes.
-        let (converted, between) = match input.dtype {
-            Dtype::U8 | Dtype::U16 if has_alpha || self.linear && !is_nearest => (4.0, 4.0),
-            Dtype::U32 | Dtype::I32 => (8.0, 8.0),
-            Dtype::F32 | Dtype::F64 => (if has_alpha { size } else { 0.0 }, size),
-            Dtype::I8 | Dtype::I16 => (size, 2.0 * size),
-            _ => (0.0, 2.0 * size),
-        };
-        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
-        let working = if converted > 0.0 { converted } else { size };
-        let last = (0..3).rev().find(|&axis| from[axis] != to[axis]);
-        // Samples before and after a pass, for each of the input.
-        let (mut growth, mut before, mut max) = (1.0, 0.0, 0.0f64);
-        for axis in (0..3).filter(|&axis| from[axis] != to[axis]) {
-            growth *= to[axis] as f64 / from[axis].max(1) as f64;
-            let after = growth * if Some(axis) == last { working } else { between };
-            (max, before) = (max.max(before + after), after);
+    fn cost(&self, input: GridType) -> Cost {
+        Cost {
+            held: self.weight_bytes(input),
+            working: self.working_bytes(input),
+            // Transfers take as long as the CPU does. Measured: 6e-9 s per input byte to shrink, less where the JPEG
+            // decoder shrinks the image, and 13e-9 s per output byte to enlarge.
+            core_seconds: None,
+            ..Cost::of(input)
         }
-        let result = size * growth;
-        let stored = if converted > 0.0 { result } else { 0.0 };
-        // The result and its encoding.
-        (size + (converted + max).max(before + stored).max(2.0 * result)).ceil() as u64
     }
 
-    fn run(&self, device: &Device, input: &Grid) -> Result<Samples> {
-        let shape = input.shape();
-        let axis = if shape.dims[2] > 1 { 2 } else { 1 };
-        let result = self.size.resolve(shape.dims, self.axes);
-        let (input_range, output) = (0..shape.dims[axis], 0..result[axis]);
-        self.run_block(device, input, &Block { axis, shape, input: input_range, output })
-    }
-
-    fn run_block(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
+    fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples> {
         device.run(&Resample { resize: self, block }, input)
     }
 
@@ -274,15 +279,5 @@ impl Filter for Resize {
         let suffices = |sides: &[usize; 2]| (0..2).all(|axis| sides[axis] >= 2 * result[axis]);
         let chosen = smaller.iter().position(suffices)?;
         Some((chosen, Box::new(Self { size: Size::Exact(result.map(Some)), ..self.clone() })))
-    }
-
-    fn is_exact_for_u8(&self) -> bool {
-        !self.linear
-    }
-
-    /// 0, so that no GPU is opened to resize only: transfers take as long as the CPU does. Measured: 6e-9 s per input byte
-    /// to shrink, less where the JPEG decoder shrinks the image, and 13e-9 s per output byte to enlarge.
-    fn core_seconds_per_byte(&self) -> f64 {
-        0.0
     }
 }
