@@ -65,7 +65,7 @@ impl Value for PerAxis<Edge> {
     /// The constants, whose range is checked.
     fn given(&self) -> Given {
         let number = |edge| if let Edge::Constant(value) = edge { value } else { 0.0 };
-        Given::Numbers(self.map(number))
+        Given::Numbers((*self).map(number))
     }
 }
 
@@ -93,7 +93,7 @@ operation! {
         /// The radius is rounded up.
         truncate: f64 = 3.0, within 0.1..=20.0, flag "--truncate <T>" in "--help", python "";
         /// Radius of the window in standard deviations, rounded as by SciPy
-        cutoff: Option<f64>, within 0.0..=f64::MAX, python truncate;
+        cutoff: Option<f64>, within 0.0..=f64::MAX, python truncate, library ();
         /// Weights of the neighbours
         method: Method = "gaussian", flag "-m, --method <METHOD>";
         /// Number of blurs, one after another, 1 to 10
@@ -117,7 +117,7 @@ operation! {
         with method "gaussian": "Gaussian blur.",
         ">>> image = np.zeros((5, 5), np.uint8)\n>>> image[2, 2] = 255\n>>> gp.gaussian(image, sigma=1)[2]\narray([ 5, 25, 41, 25,  5], dtype=uint8)";
     python uniform_filter(size = 3; edge = "reflect", cval)
-        with method "box": "Mean of the samples in a window. SciPy truncates integers; they are rounded.",
+        with method "box": "Mean of the samples in a window. Integers are rounded; SciPy truncates them.",
         ">>> gp.uniform_filter(np.array([0, 0, 9, 0, 0], np.int16), 3)\narray([0, 3, 3, 3, 0], dtype=int16)";
     examples
         "gpuproc blur photo.jpg -o soft.jpg --sigma 8"

@@ -1,13 +1,11 @@
-//! Filters of images and volumes: morphology, changes of size, components, projections, adjustments.
-
-use std::sync::Arc;
+//! Filters of images and volumes: morphology, components, adjustments.
 
 use super::{
-    device::{Device, Progress},
-    filter::{filter, filtered},
+    device::Device,
+    filter::filter,
     image::Image,
     operation::{Operation, PerAxis, WrongParameter, choices, operation},
-    raster::{Raster, sealed::Stored},
+    raster::sealed::Stored,
     sample::Sample,
 };
 use crate::{
@@ -16,8 +14,6 @@ use crate::{
         histogram::{LookupTable, Pixels, luminance_histogram},
         label,
         morph::{self, ElementShape},
-        project::{self, Method},
-        resize::{self, Interpolation, Size},
     },
     util::error::{Error, Result},
 };
@@ -122,73 +118,6 @@ impl Operation for Morph {
 
 filter!(Morph => I);
 
-choices! {
-    Interpolation {
-        Nearest: "nearest", "The nearest sample: for labels and pixel art";
-        Area: "area", "Mean of the samples that a result covers";
-        Linear: "linear", "Linear";
-        Cubic: "cubic", "Cubic (Catmull-Rom)";
-        Lanczos3: "lanczos3", "Lanczos of 3 lobes";
-    }
-}
-
-/// Changes the size of images and volumes. Colours are premultiplied by alpha meanwhile.
-///
-/// ```
-/// use gpuproc::{Channels, Device, Image, Resize, Size};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let image = Image::new(4, 2, Channels::Gray, vec![50u8; 8])?;
-/// let half = Resize::new(Size::Scale([0.5; 3])).run(&Device::best(), &image)?;
-/// assert_eq!((half.width(), half.samples()), (2, &[50, 50][..]));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Resize {
-    size: Size,
-    interpolation: Interpolation,
-    linear: bool,
-}
-
-impl Resize {
-    /// A change to `size` by Lanczos interpolation with three lobes. For images, z is ignored.
-    pub fn new(size: Size) -> Self {
-        Self { size, interpolation: Interpolation::Lanczos3, linear: false }
-    }
-
-    /// Sets how samples are interpolated.
-    #[must_use]
-    pub fn interpolation(self, interpolation: Interpolation) -> Self {
-        Self { interpolation, ..self }
-    }
-
-    /// Averages `u8` and `u16` samples in linear light rather than by their stored sRGB values.
-    #[must_use]
-    pub fn linear_light(self) -> Self {
-        Self { linear: true, ..self }
-    }
-
-    fn kernel(&self, axes: usize) -> Result<resize::Resize> {
-        let is_valid = match &self.size {
-            Size::Exact(sides) => {
-                sides[..axes].iter().any(Option::is_some)
-                    && sides.iter().all(|&side| side != Some(0))
-            }
-            Size::Scale(factors) => factors.iter().all(|&f| f > 0.0 && f.is_finite()),
-            Size::Longest(side) => *side > 0,
-        };
-        if !is_valid {
-            let size = &self.size;
-            return Err(Error::usage(format_args!("{size:?}: expected a size above 0")));
-        }
-        let (size, filter, linear) = (self.size.clone(), self.interpolation, self.linear);
-        Ok(resize::Resize { size, axes, filter, linear, shrink_on_load: false })
-    }
-}
-
-filter!(Resize => I);
-
 operation! {
     /// Number the connected components of masks and segmentations.
     ///
@@ -258,97 +187,6 @@ impl Operation for Label {
 }
 
 filter!(Label => I::Of<u32>);
-
-choices! {
-    Method {
-        Max: "max", "Maximum, of the type of the samples";
-        Min: "min", "Minimum, of the type of the samples";
-        Mean: "mean", "Mean as f32";
-        Sum: "sum", "Sum as f64, exact for integers up to 2^53";
-        Std: "std", "Standard deviation as f32";
-    }
-}
-
-/// Projections: the samples of each line along an axis become one. Results have one position along that axis.
-///
-/// ```
-/// use gpuproc::{Device, Projection, Volume};
-///
-/// # fn main() -> gpuproc::Result<()> {
-/// let volume = Volume::new([2, 1, 2], vec![1u8, 7, 2, 3])?;
-/// let z = Projection::along(2);
-/// assert_eq!(z.max(&Device::best(), &volume)?.samples(), [2, 7]);
-/// assert_eq!(z.mean(&Device::best(), &volume)?.samples(), [1.5, 5.0]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Projection {
-    axis: usize,
-}
-
-impl Projection {
-    /// Projections along `axis`: 0 for x, 1 for y, 2 for z.
-    pub fn along(axis: usize) -> Self {
-        Self { axis }
-    }
-
-    /// The maximum of each line; NaN if a sample is NaN.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when the input has no such axis,
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when it has no samples,
-    /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
-    pub fn max<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
-        self.run(device, input, Method::Max)
-    }
-
-    /// The minimum of each line; NaN if a sample is NaN.
-    ///
-    /// # Errors
-    /// As [`Projection::max`].
-    pub fn min<I: Raster>(&self, device: &Device, input: &I) -> Result<I> {
-        self.run(device, input, Method::Min)
-    }
-
-    /// The mean of each line.
-    ///
-    /// # Errors
-    /// As [`Projection::max`].
-    pub fn mean<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<f32>> {
-        self.run(device, input, Method::Mean)
-    }
-
-    /// The sum of each line.
-    ///
-    /// # Errors
-    /// As [`Projection::max`].
-    pub fn sum<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<f64>> {
-        self.run(device, input, Method::Sum)
-    }
-
-    /// The standard deviation of all samples of each line.
-    ///
-    /// # Errors
-    /// As [`Projection::max`].
-    pub fn std<I: Raster>(&self, device: &Device, input: &I) -> Result<I::Of<f32>> {
-        self.run(device, input, Method::Std)
-    }
-
-    fn run<I: Raster, O: Raster>(&self, device: &Device, input: &I, method: Method) -> Result<O> {
-        match self.axis < I::AXES {
-            true => {
-                let kernel = project::Projection { method, axis: self.axis };
-                filtered(&Progress::new(device), Arc::new(kernel), input)
-            }
-            false => Err(Error::usage(format_args!(
-                "the axis is {}, expected 0 to {}",
-                self.axis,
-                I::AXES - 1
-            ))),
-        }
-    }
-}
 
 /// Equalises the histogram of the luminance of an image of `u8` or `u16` samples (Gonzalez and Woods, Digital Image
 /// Processing, 3.3.1).

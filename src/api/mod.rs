@@ -16,13 +16,14 @@ pub mod operation;
 mod output;
 mod raster;
 mod sample;
+mod shapes;
 mod threshold;
 mod volume;
 
 pub use blur::Blur;
 pub use device::{Device, DeviceInfo};
 pub use filter::{Chain, Filter};
-pub use filters::{Label, Morph, Projection, Resize, auto_levels, equalize};
+pub use filters::{Label, Morph, auto_levels, equalize};
 pub use histogram::{Counts, Histogram, channel_statistics, histogram, statistics};
 pub use image::{Channels, Image};
 #[cfg(feature = "files")]
@@ -37,5 +38,6 @@ pub(crate) use output::writes_volume;
 pub use output::{WriteOptions, write};
 pub use raster::Raster;
 pub use sample::{Number, Sample};
+pub use shapes::{Projection, Resize};
 pub use threshold::Threshold;
 pub use volume::Volume;

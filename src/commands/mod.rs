@@ -131,8 +131,8 @@ commands! {
     median::Median = Median: filter(), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph = Morph: filter(), later device;
-    project::Project: filter(), later device;
-    resize::Resize: filter(), later device;
+    project::Project = Projection: filter(), later device;
+    resize::Resize = Resize: filter(), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
     threshold::Threshold = Threshold: filter(), later device;

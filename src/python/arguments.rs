@@ -153,22 +153,15 @@ impl<'py, T: Argument> FromPyObject<'_, 'py> for PerAxis<T> {
     }
 }
 
-impl<T: Clone> PerAxis<T> {
-    /// The values along x, y and z for an array with `axes` axes, each converted by `convert`; `rest` for axes that it
-    /// lacks.
-    fn along<U: Copy>(
-        &self,
-        name: &str,
-        axes: usize,
-        rest: U,
-        convert: impl Fn(T) -> Result<U>,
-    ) -> Result<[U; 3]> {
+impl<T: Copy> PerAxis<T> {
+    /// The values along x, y and z for an array with `axes` axes; `rest` for axes that it lacks.
+    pub fn expand(&self, name: &str, axes: usize, rest: T) -> Result<[T; 3]> {
         let mut values = [rest; 3];
         match self {
-            Self::One(value) => values[..axes].fill(convert(value.clone())?),
+            Self::One(value) => values[..axes].fill(*value),
             Self::Each(each) if each.len() == axes => {
                 for (to, value) in values.iter_mut().zip(each.iter().rev()) {
-                    *to = convert(value.clone())?;
+                    *to = *value;
                 }
             }
             Self::Wrong(wrong) => return Err(wrong.of(name)),
@@ -180,21 +173,6 @@ impl<T: Clone> PerAxis<T> {
             }
         }
         Ok(values)
-    }
-}
-
-impl<T: Copy> PerAxis<T> {
-    /// The values along x, y and z for an array with `axes` axes; `rest` for axes that it lacks.
-    pub fn expand(&self, name: &str, axes: usize, rest: T) -> Result<[T; 3]> {
-        self.along(name, axes, rest, Ok)
-    }
-}
-
-impl PerAxis<i64> {
-    /// The values along x, y and z, which must not be negative, for an array with `axes` axes; `rest` for axes that it
-    /// lacks.
-    pub fn counts(&self, name: &str, axes: usize, rest: usize) -> Result<[usize; 3]> {
-        self.along(name, axes, rest, |value| count(name, value))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use numpy::PyUntypedArrayMethods;
 use pyo3::{Bound, PyAny, PyResult, exceptions::PyValueError, types::PyAnyMethods};
 
 use super::{
     arguments::Int,
-    array::{Array, Borrowed, bool_as_u8, checked_result, numpy, stored},
+    array::{Array, Borrowed, as_array, axis_index, bool_as_u8, checked_result, numpy, stored},
     device::{Device, device_for},
     error::exception,
     recorder::Recorder,
@@ -66,6 +67,32 @@ impl<'py> Call<'_, 'py> {
             Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))
         })?;
         stored(array.result(results, shape.dims, shape.channels)?, self.out)
+    }
+
+    /// Like [`Call::run`], but removes the axis `axis` of the array. `make` gets the number of axes, and the position of the
+    /// axis from x.
+    pub fn run_along<F: Into<Box<dyn Filter>>>(
+        &self,
+        name: &str,
+        axis: Int,
+        make: impl FnOnce(usize, usize) -> Result<F>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = as_array(self.image)?;
+        let axes = array.ndim();
+        let axis = axis_index(name, axis, axes)?;
+        let channels = self.channel_axis.map(|own| axis_index("channel_axis", own, axes));
+        let channels = channels.transpose()?;
+        if channels == Some(axis) {
+            return Err(PyValueError::new_err("axis: the axis of channels cannot be projected"));
+        }
+        if array.shape()[axis] == 0 {
+            let text = format!("axis: there are no samples along axis {axis}");
+            return Err(PyValueError::new_err(text));
+        }
+        let own = axis - usize::from(channels.is_some_and(|channels| channels < axis));
+        let image = &array.into_any();
+        let flat = Call { image, out: None, ..*self }.run(|axes| make(axes, axes - 1 - own))?;
+        stored(flat.call_method1("squeeze", (axis,))?, self.out)
     }
 
     /// Like [`Call::run`], but booleans are read as 0 and 1, and masks become booleans, except in a chain.

@@ -16,7 +16,6 @@
 //! | `operations` | the functions of operations that the library declares |
 //! | `program` | the command line |
 //! | `recorder` | the placeholder of an image in a chain |
-//! | `shapes` | sizes and projections |
 //! | `thresholds` | masks and classes |
 
 mod arguments;
@@ -32,7 +31,6 @@ mod numbers;
 mod operations;
 mod program;
 mod recorder;
-mod shapes;
 mod thresholds;
 
 #[pyo3::pymodule]
@@ -48,7 +46,6 @@ mod _gpuproc {
         numbers::{argsort, cumsum, integral_image, sort},
         operations::stubs,
         program::main,
-        shapes::{project, resize},
         thresholds::{threshold, threshold_otsu},
     };
 

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{
-        Blur, GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask,
+        Blur, GradientMagnitude, Label, Median, Morph, Projection, Resize, Threshold, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -38,6 +38,8 @@ fn functions() -> Vec<Declaration> {
         declarations::<Label>(),
         declarations::<Median>(),
         declarations::<Morph>(),
+        declarations::<Projection>(),
+        declarations::<Resize>(),
         declarations::<Threshold>(),
         declarations::<UnsharpMask>(),
     ]
@@ -142,6 +144,7 @@ impl Argument {
         let [mut doc_type, mut stub_type] = match own.kind {
             Kind::Switch => ["bool".into(), "bool".into()],
             Kind::Choice(choices) => choice_types(choices),
+            Kind::Axis(_) => ["int".into(), "int".into()],
             Kind::Choices(choices) | Kind::ChoiceOrNumber(choices) => {
                 note = ", for all axes or for each axis";
                 let [doc_type, stub_type] = choice_types(choices);
@@ -265,8 +268,13 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
         own.into_iter().for_each(|own| (own.set)(&mut operation, Given::Choice(choice)));
     }
     let named = |error| exception(renamed::<T>(error, |own| own.python));
+    let mut removed: Option<(&Parameter<T>, Int)> = None;
     for own in parameters::<T>(function) {
-        let given = read(own, &mut next)?;
+        if let Kind::Axis(_) = own.kind {
+            removed = Some((own, next().extract()?));
+            continue;
+        }
+        let given = read(own, function, &mut next)?;
         // Types without sign cannot hold all numbers.
         own.check(&given, 3).map_err(named)?;
         (own.set)(&mut operation, given);
@@ -277,8 +285,19 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
     let device = device.extract::<Option<Bound<'_, Device>>>();
     let device = device.map_err(|_| PyTypeError::new_err("device: expected a Device"))?;
     let call = Call { image: &image, channel_axis, out, device: device.as_ref() };
-    let make = |axes| operation.kernel(axes).map_err(|error| renamed::<T>(error, |own| own.python));
-    let result = if T::MAKES_CLASSES { call.run_classes(make) } else { call.run(make) };
+    let make = |operation: &T, axes| {
+        operation.kernel(axes).map_err(|error| renamed::<T>(error, |own| own.python))
+    };
+    let result = if let Some((own, axis)) = removed {
+        call.run_along(own.python, axis, |axes, axis| {
+            (own.set)(&mut operation, Given::Choice(own.kind.choices()[axis].name()));
+            make(&operation, axes)
+        })
+    } else if T::MAKES_CLASSES {
+        call.run_classes(|axes| make(&operation, axes))
+    } else {
+        call.run(|axes| make(&operation, axes))
+    };
     result.map(Bound::unbind)
 }
 
@@ -290,6 +309,7 @@ fn may_be_none<T>(own: &Parameter<T>) -> bool {
 /// Reads the value of a parameter.
 fn read<'py, T>(
     own: &Parameter<T>,
+    function: &Function,
     next: &mut impl FnMut() -> Bound<'py, PyAny>,
 ) -> PyResult<Given> {
     let name = own.python;
@@ -298,7 +318,8 @@ fn read<'py, T>(
         return name.split(", ").map(number).collect::<PyResult<_>>().map(Given::List);
     }
     let value = next();
-    if may_be_none(own) && value.is_none() {
+    let has_default = function.defaults.iter().any(|(name, _)| *name == own.name);
+    if may_be_none(own) && !has_default && value.is_none() {
         return Ok(Given::Nothing);
     }
     let given = match own.kind {
@@ -306,7 +327,7 @@ fn read<'py, T>(
             let wrong = |_| PyTypeError::new_err(format!("{name}: expected a bool"));
             return value.extract().map(Given::Switch).map_err(wrong);
         }
-        Kind::Choice(choices) => given(&value)?
+        Kind::Choice(choices) | Kind::Axis(choices) => given(&value)?
             .map_err(|wrong| wrong.of(name))
             .and_then(|text: String| choice(name, choices, &text)),
         Kind::Choices(choices) | Kind::ChoiceOrNumber(choices) => match value.extract()? {

@@ -1,9 +1,10 @@
 //! The public API, as its users call it.
 
 use gpuproc::{
-    Blur, Channels, Device, Edge, ElementShape, ErrorKind, Histogram, Image, Interpolation, Label,
-    LabelMeshes, MarchingCubes, Morph, MorphOperation, Projection, Resize, Scan, ScanOp, Size,
-    Sort, Threshold, Volume, auto_levels, equalize, histogram, mesh, statistics, summed_area_table,
+    Blur, BlurMethod, ChannelName, Channels, Device, Edge, ElementShape, ErrorKind, Histogram,
+    Image, Interpolation, Label, LabelMeshes, MarchingCubes, Morph, MorphOperation, PerAxis,
+    Projection, Resize, Scan, ScanOp, Size, Sort, Threshold, Volume, auto_levels, equalize,
+    histogram, mesh, statistics, summed_area_table,
 };
 
 use crate::common::{Noise, adapter};
@@ -37,17 +38,29 @@ fn blurs_images_of_every_type() {
         assert_eq!([mean.width(), mean.height(), mean.channels().count()], [3, 3, 1]);
         let rows = Blur::box_filter([1, 0, 5]).run(&device, &gray).unwrap();
         assert_eq!(rows.into_samples(), [0, 0, 0, 30, 30, 30, 0, 0, 0]);
-        let wrapped =
-            Blur::box_filter([1, 0, 0]).edge(Edge::Constant(30.0)).run(&device, &gray);
+        let wrapped = Blur::box_filter([1, 0, 0]).edge(Edge::Constant(30.0)).run(&device, &gray);
         assert_eq!(wrapped.unwrap().samples()[..3], [10, 0, 10]);
         // A constant image stays constant, whatever the sample type.
         let wide = Image::new(9, 5, Channels::Rgba, vec![40_000u16; 180]).unwrap();
         assert_eq!(Blur::gaussian(3.0).run(&device, &wide).unwrap(), wide);
-        let light = Blur::gaussian(1.0).iterations(2usize).linear_light(true).run(&device, &wide).unwrap();
+        let light =
+            Blur::gaussian(1.0).iterations(2usize).linear_light(true).run(&device, &wide).unwrap();
         assert_eq!(light, wide);
         let float = Image::new(5, 4, Channels::GrayAlpha, vec![0.5f32; 40]).unwrap();
         let soft = Blur::gaussian([2.0, 1.0, 0.0]).run(&device, &float).unwrap();
         assert!(soft.samples().iter().all(|v| (v - 0.5).abs() < 2e-6));
+        let even = Blur::default().method(BlurMethod::Box).size(PerAxis::from([2, 1, 1]));
+        assert_eq!(even.run(&device, &gray).unwrap().samples()[3..6], [0, 45, 45]);
+        let row = Image::new(3, 1, Channels::Rgb, vec![0u8, 0, 0, 0, 0, 0, 90, 90, 90]).unwrap();
+        let mean = Blur::box_filter([1, 0, 0]);
+        let wrapped = mean.clone().edge([Edge::Wrap, Edge::Clamp, Edge::Clamp]);
+        assert_eq!(wrapped.run(&device, &row).unwrap().into_samples(), [30; 9]);
+        let red = mean.channels([ChannelName::Red]);
+        let expected = [0, 0, 0, 30, 0, 0, 60, 90, 90];
+        assert_eq!(red.run(&device, &row).unwrap().into_samples(), expected);
+        let volume = Volume::new([3, 1, 1], vec![0u8; 3]).unwrap();
+        let error = red.run(&device, &volume).unwrap_err();
+        assert_eq!(error.to_string(), "channels is for images; this is a volume");
     }
 }
 
@@ -119,6 +132,7 @@ fn rejects_invalid_sizes_and_parameters() {
     // Empty inputs are valid.
     let nothing = Image::new(0, 7, Channels::Rgb, Vec::<u8>::new()).unwrap();
     assert_eq!(Blur::gaussian(1.0).run(&device, &nothing).unwrap(), nothing);
+    assert_eq!(Threshold::above(1.0).run(&device, &nothing).unwrap().width(), 0);
     for dims in [[0, 1, 1], [4, 0, 4], [4, 4, 0], [0; 3]] {
         let nothing = Volume::new(dims, Vec::<u8>::new()).unwrap();
         for cubes in [MarchingCubes::new(1.0), MarchingCubes::new(-1.0).close().normals()] {
@@ -240,6 +254,8 @@ fn invalid_parameters_of_all_operations_are_errors() {
         Resize::new(Size::Longest(0)).run(&device, &image).unwrap_err(),
         Resize::new(Size::Exact([None, None, Some(2)])).run(&device, &image).unwrap_err(),
         Projection::along(2).max(&device, &image).unwrap_err(),
+        Projection::along(3).max(&device, &volume).unwrap_err(),
+        Blur::gaussian(1.0).edge(Edge::Constant(nan)).run(&device, &image).unwrap_err(),
         auto_levels(&device, &image, 0.5).unwrap_err(),
         statistics(&device, &[1u8], &[101.0]).unwrap_err(),
         mesh(&device, &volume, 1.5).unwrap().simplify(1.5).unwrap_err(),

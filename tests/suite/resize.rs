@@ -393,7 +393,8 @@ fn rejects_invalid_sizes() {
         ("resize a.pgm o.pgm --size 4", "800x600"),
         ("resize a.pgm o.pgm --scale 0", "factors above 0"),
         ("resize a.pgm o.pgm --scale -3%", "-3"),
-        ("resize a.pgm o.pgm --size 4x4x4", "this is an image"),
+        ("resize a.pgm o.pgm --size 4x4x4", "a.pgm: --size has 3 sides, but the input has 2 axes"),
+        ("resize a.pgm o.pgm --max 0", "a whole number of 1 or more"),
         ("resize a.pgm o.pgm --max 9 --filter sinc", "sinc"),
     ] {
         let (code, message) = run(folder.path(), line);

@@ -11,7 +11,7 @@ mod value;
 use std::ops::RangeInclusive;
 
 pub(super) use value::choices;
-pub use value::{Choice, FINITE, Given, Kind, OneOf, PerAxis, Value, WrongParameter};
+pub use value::{Choice, FINITE, Given, Kind, Number, OneOf, PerAxis, Value, WrongParameter};
 
 use crate::{
     kernels::filter::Filter,
@@ -29,6 +29,8 @@ pub struct Parameter<T> {
     pub flag: &'static str,
     /// Whether only `--help` shows the flag, not `-h`.
     pub is_rare: bool,
+    /// How the command line reads it, if not by its kind.
+    pub parse: Option<Parse>,
     /// Its documentation. A name between backticks is another parameter.
     pub text: &'static str,
     /// How front ends read it.
@@ -49,6 +51,15 @@ pub struct Parameter<T> {
     pub get: fn(&T) -> Given,
     /// Sets its value, unless that is of another kind.
     pub set: fn(&mut T, Given),
+}
+
+/// A form of values on the command line.
+#[derive(Debug)]
+pub struct Parse {
+    /// Reads a value.
+    pub read: fn(&str) -> Result<Given, String>,
+    /// Description of the form, at the end of the first paragraph of the documentation.
+    pub note: &'static str,
 }
 
 impl<T> Parameter<T> {
@@ -165,7 +176,7 @@ pub(super) fn initial<V: Value>(default: Option<Given>) -> V {
 
 /// Declares an operation: its documentation, the parameters, the functions in Python, and examples of command lines.
 ///
-/// `library` fixes the value of a parameter that only the command line has; `python ""` hides one from Python. Exactly one
+/// `in "--help"` hides a flag from `-h`, and `parse` names the function that reads its value. `library` fixes the value of a parameter that only the command line has; `python ""` hides one from Python. Exactly one
 /// parameter of the group `one of NAME` is given, for which the library has constructors in place of setters; others belong to
 /// one of them (`for NAME`). A function of Python lists its positional parameters and, after a semicolon, the others, if these
 /// are not all others. It may have a value of a parameter, other defaults, and a summary of its own.
@@ -175,8 +186,8 @@ macro_rules! operation {
         $type:ident $(: $copy:ident)? {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal $(in $level:literal)?)?
-                    $(, python $python:tt)? $(, library $fixed:literal)? $(, one of $group:ident)? $(, for $needs:ident)?;
+                $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal $(in $level:literal)? $(parse $parse:ident $note:literal)?)?
+                    $(, python $python:tt)? $(, library $fixed:tt)? $(, one of $group:ident)? $(, for $needs:ident)?;
             )+
         }
         returns $returns:literal $(as $result:literal)?;
@@ -214,6 +225,7 @@ macro_rules! operation {
                     python: operation!(@python $field $($python)?),
                     flag: concat!($($flag)?),
                     is_rare: operation!(@is_given $($($level)?)?),
+                    parse: operation!(@option $($($crate::api::operation::Parse { read: $parse, note: $note })?)?),
                     text: concat!($($help, "\n"),+),
                     kind: <$value as $crate::api::operation::Value>::KIND,
                     range: operation!(@option $($range)?),
@@ -253,10 +265,10 @@ macro_rules! operation {
     (@python $field:ident $python:literal) => { $python };
     (@python $field:ident $python:ident) => { stringify!($python) };
     (@given) => { None };
-    (@given $value:literal) => { Some($crate::api::operation::Given::from($value)) };
-    (@given $value:literal $fixed:literal) => { operation!(@given $fixed) };
+    (@given $value:tt) => { Some($crate::api::operation::Given::from($value)) };
+    (@given $value:tt $fixed:tt) => { operation!(@given $fixed) };
     (@is_given) => { false };
-    (@is_given $value:literal) => { true };
+    (@is_given $value:tt) => { true };
     (@option) => { None };
     (@option $value:expr) => { Some($value) };
     (@setter $field:ident: $value:ty, [$($help:literal)+] $($default:literal)?, $($no:tt)+) => {};

@@ -104,6 +104,12 @@ impl Given {
     }
 }
 
+impl From<()> for Given {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
+}
+
 impl From<f64> for Given {
     fn from(number: f64) -> Self {
         Self::Numbers(number.into())
@@ -177,6 +183,8 @@ pub enum Kind {
     },
     /// Any number of numbers.
     List,
+    /// One of these, which are axes. In Python, the number of an axis of the array, which the result lacks.
+    Axis(&'static [Choice]),
     /// Any number of these.
     Choices(&'static [Choice]),
     /// One of these, or a number. In Python, one of these for each axis.
@@ -189,9 +197,10 @@ impl Kind {
     /// The choices, if there are some.
     pub const fn choices(self) -> &'static [Choice] {
         match self {
-            Self::Choice(choices) | Self::Choices(choices) | Self::ChoiceOrNumber(choices) => {
-                choices
-            }
+            Self::Choice(choices)
+            | Self::Axis(choices)
+            | Self::Choices(choices)
+            | Self::ChoiceOrNumber(choices) => choices,
             _ => &[],
         }
     }
@@ -200,10 +209,10 @@ impl Kind {
     pub fn initial(self) -> Given {
         match self {
             Self::Switch => Given::Switch(false),
-            Self::Choice(choices) | Self::ChoiceOrNumber(choices) => {
+            Self::Choice(choices) | Self::Axis(choices) | Self::ChoiceOrNumber(choices) => {
                 Given::Choice(choices[0].name())
             }
-            Self::Choices(_) => Given::Choices(Vec::new()),
+            Self::Choices(_) => Given::Nothing,
             Self::Number { .. } => Given::from(0.0),
             Self::List => Given::List(Vec::new()),
             Self::Pair => Given::List(vec![0.0; 2]),
@@ -359,14 +368,19 @@ impl Value for Vec<f64> {
 
 impl<V: OneOf> Value for Vec<V> {
     const KIND: Kind = Kind::Choices(V::KIND.choices());
+    const IS_OPTIONAL: bool = true;
 
     fn from_given(given: Given) -> Option<Self> {
-        let Given::Choices(names) = given else { return None };
+        let names = match given {
+            Given::Nothing => Vec::new(),
+            Given::Choices(names) => names,
+            _ => return None,
+        };
         names.into_iter().map(|name| V::from_given(Given::Choice(name))).collect()
     }
 
     fn given(&self) -> Given {
-        Given::Choices(self.into_iter().filter_map(|own| own.given().choice()).collect())
+        Given::Choices(self.iter().filter_map(|own| own.given().choice()).collect())
     }
 }
 
@@ -374,7 +388,7 @@ impl Value for [f64; 2] {
     const KIND: Kind = Kind::Pair;
 
     fn from_given(given: Given) -> Option<Self> {
-        Vec::from_given(given)?.try_into().ok()
+        Vec::<f64>::from_given(given)?.try_into().ok()
     }
 
     fn given(&self) -> Given {

@@ -15,7 +15,7 @@ mod target;
 mod volume;
 
 pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
-pub use axes::{parse_per_axis, parse_sigma};
+pub use axes::parse_per_axis;
 pub use batch::{FilesFromArgs, ShardArgs};
 pub use choice::{Choice, choice_parser, dtype_parser};
 pub use filter::{FilterArgs, FilterCommand};

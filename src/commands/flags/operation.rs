@@ -109,9 +109,10 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
 fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     let (short, _) = own.flag.split_once(", ").unwrap_or_default();
     let (_, value) = own.flag.split_once(" <").unwrap_or_default();
-    let note = match own.kind {
-        Kind::ChoiceOrNumber(choices) => format!(": {}", choices_or_number(choices)),
-        Kind::Number { is_per_axis: true, .. } => ", or one per axis: 3,3,1".into(),
+    let note = match (&own.parse, own.kind) {
+        (Some(own), _) => own.note.into(),
+        (_, Kind::ChoiceOrNumber(choices)) => format!(": {}", choices_or_number(choices)),
+        (_, Kind::Number { is_per_axis: true, .. }) => ", or one per axis: 3,3,1".into(),
         _ => String::new(),
     };
     let text = unwrapped(&own.help(&note, long_name));
@@ -136,9 +137,12 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
         .value_name(value.trim_end_matches('>'))
         .required(default.is_none() && !needs_no_value)
         .default_value(default);
+    if let Some(own) = &own.parse {
+        return arg.value_parser(own.read);
+    }
     match own.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
-        Kind::Choice(choices) => {
+        Kind::Choice(choices) | Kind::Axis(choices) => {
             arg.value_parser(choice_parser(choices, |text| spelled::<T>(text, long_name)))
         }
         Kind::Choices(choices) => {
@@ -254,7 +258,9 @@ fn first_paragraph(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Blur, GradientMagnitude, Label, Median, Morph, Threshold, UnsharpMask};
+    use crate::api::{
+        Blur, GradientMagnitude, Label, Median, Morph, Projection, Resize, Threshold, UnsharpMask,
+    };
 
     fn assert_texts_name_ranges<T: Operation>() {
         for own in T::PARAMETERS {
@@ -275,6 +281,8 @@ mod tests {
         assert_texts_name_ranges::<Label>();
         assert_texts_name_ranges::<Median>();
         assert_texts_name_ranges::<Morph>();
+        assert_texts_name_ranges::<Projection>();
+        assert_texts_name_ranges::<Resize>();
         assert_texts_name_ranges::<Threshold>();
         assert_texts_name_ranges::<UnsharpMask>();
     }

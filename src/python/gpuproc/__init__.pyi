@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array: TypeAlias = NDArray[Any]
-Interpolation: TypeAlias = Literal["nearest", "area", "linear", "cubic", "lanczos3"]
 Path: TypeAlias = str | PathLike[str]
 
 class DeviceRow(TypedDict):
@@ -110,9 +109,8 @@ def apply_hysteresis_threshold(
 ) -> NDArray[np.bool_]: ...
 def threshold_otsu(image: ArrayLike, classes: int = 2) -> list[float]: ...
 def resize(
-    image: ArrayLike, output_shape: int | Sequence[int], *,
-    interpolation: Interpolation = "lanczos3", linear_light: bool = False, channel_axis: int | None = None,
-    out: Array | None = None, device: Device | None = None,
+    image: ArrayLike, output_shape: int | Sequence[int], *, interpolation: Literal["nearest", "area", "linear", "cubic", "lanczos3"] = "lanczos3", linear_light: bool = False,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def project(
     image: ArrayLike, axis: int = 0, *, method: Literal["max", "min", "mean", "sum", "std"] = "max",
