@@ -71,6 +71,12 @@ fn frame(encoding: PixelEncoding, GridType { shape, dtype }: GridType) -> Option
     is_jpeg.then(|| Frame::for_pixels([width, height], channels, quality, half_chroma))
 }
 
+/// Whether `count` steps on a GPU, which begin with `input`, save a transfer of samples.
+fn saves_transfers(count: usize, input: &GpuInput<'_>, is_encoded: bool) -> bool {
+    let is_decoded = matches!(input, GpuInput::Jpeg(_));
+    count > 0 && count + usize::from(is_decoded) + usize::from(is_encoded) > 1
+}
+
 impl GpuChain<'_> {
     /// Types of the input and of the results of the leading steps that have a GPU version.
     pub fn types(&self, input: GridType) -> Vec<GridType> {
@@ -85,12 +91,6 @@ impl GpuChain<'_> {
         types
     }
 
-    /// Whether `count` steps on a GPU, which begin with `input`, save a transfer of samples.
-    fn saves_transfers(&self, count: usize, input: &GpuInput<'_>, is_encoded: bool) -> bool {
-        let is_decoded = matches!(input, GpuInput::Jpeg(_));
-        count > 0 && count + usize::from(is_decoded) + usize::from(is_encoded) > 1
-    }
-
     /// Runs the leading steps on the GPU of `device` in one batch, if that saves a transfer of samples. Returns how many
     /// ran, and the result of the last one.
     ///
@@ -102,7 +102,7 @@ impl GpuChain<'_> {
         let is_encoded = count == self.steps.len()
             && self.encoding.is_some_and(|encoding| frame(encoding, types[count]).is_some());
         let is_possible = device.may_be_gpu() && types[0].bytes() > 0;
-        if !is_possible || !self.saves_transfers(count, &input, is_encoded) {
+        if !is_possible || !saves_transfers(count, &input, is_encoded) {
             return Ok(None);
         }
         let steps = self.steps[..count].to_vec();
@@ -158,7 +158,7 @@ impl<'a> Kernel for GpuChain<'a> {
             None => None,
         };
         let encoder = encoder.filter(|encoder| encoder.pixels() == layout);
-        if !self.saves_transfers(steps.len(), input, encoder.is_some()) {
+        if !saves_transfers(steps.len(), input, encoder.is_some()) {
             return Ok(None);
         }
         let run = || {
