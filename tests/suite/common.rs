@@ -294,6 +294,8 @@ pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
 pub struct Measured {
     pub code: Option<i32>,
     pub stderr: String,
+    /// Peak memory in KiB.
+    pub peak_kib: u64,
     /// Peak memory in MiB.
     pub peak: u64,
     /// CPU time in seconds, which depends little on other work on the machine.
@@ -318,10 +320,12 @@ pub fn measured<'a>(
     let output = command.output().unwrap();
     let measures = String::from_utf8_lossy(&output.stdout);
     let (kilobytes, microseconds) = measures.trim().split_once(' ').unwrap();
+    let peak_kib = kilobytes.parse().unwrap();
     Measured {
         code: output.status.code(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        peak: kilobytes.parse::<u64>().unwrap() >> 10,
+        peak_kib,
+        peak: peak_kib >> 10,
         cpu_seconds: microseconds.parse::<f64>().unwrap() / 1e6,
     }
 }
