@@ -86,8 +86,9 @@ where
 #[test]
 fn blur_reports_device_faults() {
     let samples = Samples::U8((0..60 * 40 * 3).map(|i| (i * 37 % 256) as u8).collect());
+    // A small radius, because each of the many devices compiles the shader.
     assert_faults_are_errors(
-        &gaussian(1.5),
+        &gaussian(0.3),
         &Grid { dims: [60, 40, 1], channels: 3, alpha: Alpha::None, samples },
     );
 }
