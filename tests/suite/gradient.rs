@@ -95,21 +95,29 @@ fn operators(axes: usize) -> impl Iterator<Item = Gradient> {
     sigmas.into_iter().flat_map(all)
 }
 
+/// One of [`operators`] for each sigma: integer and float results in turn, beginning by the parity of `first`.
+fn half_of_operators(axes: usize, first: usize) -> impl Iterator<Item = Gradient> {
+    operators(axes)
+        .enumerate()
+        .filter(move |(at, _)| (at + at / 2 + first) % 2 == 0)
+        .map(|(_, gradient)| gradient)
+}
+
 #[test]
 fn every_sample_type_equals_the_reference() {
     for samples in finite_types(13 * 6 * 5) {
         let volume = Grid { dims: [13, 6, 5], channels: 1, alpha: Alpha::None, samples };
         operators(3).for_each(|gradient| assert_is_reference(&gradient, &volume));
         let color = Grid { dims: [13, 10, 1], channels: 3, ..volume };
-        operators(2).for_each(|gradient| assert_is_reference(&gradient, &color));
+        half_of_operators(2, 0).for_each(|gradient| assert_is_reference(&gradient, &color));
         let alpha = Grid { dims: [13, 15, 1], channels: 2, alpha: Alpha::Straight, ..color };
-        operators(2).for_each(|gradient| assert_is_reference(&gradient, &alpha));
+        half_of_operators(2, 1).for_each(|gradient| assert_is_reference(&gradient, &alpha));
     }
 }
 
 #[test]
 fn all_sizes_equal_the_reference() {
-    for (dims, channels) in [
+    for (number, (dims, channels)) in [
         ([1, 1, 1], 1),
         ([1, 1, 1], 4),
         ([9, 1, 1], 1),
@@ -118,16 +126,21 @@ fn all_sizes_equal_the_reference() {
         ([67, 3, 1], 1),
         ([5, 4, 3], 1),
         ([0, 4, 1], 3),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let len = dims.iter().product::<usize>() * channels;
         let axes = if dims[2] == 1 { 2 } else { 3 };
         let bytes =
             Grid { dims, channels, alpha: Alpha::None, samples: Noise(5).bytes(len).into() };
-        operators(axes).for_each(|gradient| assert_is_reference(&gradient, &bytes));
+        let some = half_of_operators(axes, number);
+        some.for_each(|gradient| assert_is_reference(&gradient, &bytes));
         let wide: Vec<u16> =
             Noise(6).bytes(len).iter().map(|&byte| u16::from(byte) * 257).collect();
         let wide = Grid { samples: wide.into(), ..bytes };
-        operators(axes).for_each(|gradient| assert_is_reference(&gradient, &wide));
+        let others = half_of_operators(axes, number + 1);
+        others.for_each(|gradient| assert_is_reference(&gradient, &wide));
     }
 }
 
