@@ -53,10 +53,12 @@ fn u8_matches_reference_for_all_edge_modes_and_channel_counts() {
             let check = |dims, blur| {
                 check_u8(&Blur { edge, ..blur }, &noise_u8(dims, channels, seed as u64));
             };
+            // Both radii with each edge mode and each channel count. Each needs shaders of its own.
+            let boxed = box_blur(if (seed + channels) % 2 == 0 { 1 } else { 9 });
             for dims in [[1, 1, 1], [2, 3, 1], [67, 31, 1]] {
-                [gaussian(4.0), box_blur(9)].into_iter().for_each(|blur| check(dims, blur));
+                [gaussian(4.0), boxed.clone()].into_iter().for_each(|blur| check(dims, blur));
             }
-            [gaussian(1.3), box_blur(1)].into_iter().for_each(|blur| check([67, 31, 1], blur));
+            check([67, 31, 1], gaussian(1.3));
         }
     }
 }
@@ -369,8 +371,8 @@ fn constant_images_stay_constant_and_points_stay_centred() {
         for blur in [gaussian(0.3), gaussian(7.0), gaussian(300.0), box_blur(1), box_blur(600)] {
             for iterations in [1, 4] {
                 let blur = Blur { iterations, ..blur.clone() };
-                assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
-                assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b));
+                let found = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b));
+                assert_eq!(found, grid.samples);
             }
         }
     }
