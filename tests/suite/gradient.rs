@@ -99,7 +99,7 @@ fn operators(axes: usize) -> impl Iterator<Item = Gradient> {
 fn half_of_operators(axes: usize, first: usize) -> impl Iterator<Item = Gradient> {
     operators(axes)
         .enumerate()
-        .filter(move |(at, _)| (at + at / 2 + first) % 2 == 0)
+        .filter(move |(at, _)| (at + at / 2 + first).is_multiple_of(2))
         .map(|(_, gradient)| gradient)
 }
 
