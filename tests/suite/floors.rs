@@ -43,19 +43,19 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 14] = [
-    ("api", 3_600),
+    ("api", 4_200),
     ("cli", 1_405),
-    ("commands", 15_205),
+    ("commands", 15_100),
     ("data", 3_640),
     ("device", 846),
-    ("engine", 4_330),
+    ("engine", 3_890),
     ("flow", 900),
     ("gpu", 2_675),
     ("guide", 125),
     ("io", 36_400),
     ("jpeg", 4_500),
     ("kernels", 29_450),
-    ("python", 3_360),
+    ("python", 3_080),
     ("util", 1_635),
 ];
 
