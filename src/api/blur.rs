@@ -32,7 +32,7 @@ choices! {
     }
 }
 
-/// The edges, with the names that SciPy, NumPy and OpenCV have for them.
+/// The edge modes, with the names that SciPy, NumPy and OpenCV give them.
 const EDGES: [Choice; 5] = [
     Choice::named_in_python("clamp|nearest|replicate|edge", "nearest"),
     Choice::named_in_python("reflect|symmetric|grid-mirror", "reflect|grid-mirror"),
@@ -62,7 +62,7 @@ impl Value for PerAxis<Edge> {
         }
     }
 
-    /// The constants, whose range is checked.
+    /// The constants, so that their range is checked. Other edges count as 0.
     fn given(&self) -> Given {
         let number = |edge| if let Edge::Constant(value) = edge { value } else { 0.0 };
         Given::Numbers((*self).map(number))
@@ -170,8 +170,8 @@ impl Blur {
         Ok(radius as usize)
     }
 
-    /// Radius of a box whose iterations together have the standard deviation `sigma`: n boxes of N taps have the variance
-    /// n (N² - 1) / 12.
+    /// Radius of a box that has the standard deviation `sigma` after all iterations: n boxes of N taps have the
+    /// variance n (N² - 1) / 12.
     fn box_radius(&self, sigma: f64) -> usize {
         let taps = (12.0 * sigma * sigma / self.iterations as f64 + 1.0).sqrt();
         ((taps - 1.0) / 2.0).round() as usize

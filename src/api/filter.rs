@@ -28,10 +28,11 @@ macro_rules! run_methods {
         ///
         /// # Errors
         /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a parameter is out of range,
-        /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the filter does not support the sample type, channels
-        /// or size of the input, or the result of an empty input is not empty, [`ErrorKind::Failure`](crate::ErrorKind::Failure)
-        /// when memory is exhausted, [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the progress callback of the
-        /// device cancels the call, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
+        /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the filter does not support the sample type,
+        /// channels or size of the input, or when the input is empty but its result would not be,
+        /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
+        /// [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when the progress callback of the device cancels the
+        /// call, [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
         pub fn run<I: $crate::api::raster::Raster>(
             &self,
             device: &$crate::api::device::Device,
@@ -44,8 +45,8 @@ macro_rules! run_methods {
         /// result is computed in a temporary buffer.
         ///
         /// # Errors
-        /// Those of `run`, and [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when `output` has another length than
-        /// the result; it is unchanged then.
+        /// As `run`, and [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the length of
+        /// `output` is not that of the result; `output` is unchanged then.
         pub fn run_into<I: $crate::api::raster::Raster>(
             &self,
             device: &$crate::api::device::Device,
@@ -126,8 +127,8 @@ pub trait Filter: Clone {
     fn kernels(&self, axes: usize) -> Result<Kernels>;
 }
 
-/// Filters that run one after another. The result of each is freed when the next one is complete. Between steps that a GPU
-/// runs, it stays there, unless the device reports progress.
+/// Filters that run one after another. The result of each is freed when the next one is complete. Between steps that
+/// run on a GPU, samples stay on the GPU, unless the device reports progress.
 ///
 /// ```
 /// use gpuproc::{Blur, Chain, Channels, Device, Image, Label, Threshold};
@@ -169,7 +170,7 @@ impl<A: Filter, B: Filter> Filter for Chain<A, B> {
 
     fn apply<I: Raster>(&self, progress: &Progress<'_>, input: &I) -> Result<Self::Output<I>> {
         let steps = chain::Chain { steps: self.kernels(I::AXES)?, before: None };
-        // A step after labels gets those of 32 bits.
+        // A step after labels gets labels of 32 bits, as it would without a chain.
         if !progress.has_callback() && !steps.properties().makes_labels {
             return filtered(progress, Arc::new(steps), input);
         }
@@ -244,7 +245,7 @@ fn in_blocks(progress: &Progress<'_>, filter: &Arc<dyn Kernel>, grid: &Grid) -> 
     let block =
         source.length().div_ceil(BLOCKS).max(4 * filter.whole_reach(axis, grid.shape()).halo());
     let whole = Division { own: 0..source.length(), block, spare: 0 };
-    // An analysis of the whole input takes a share that is unknown.
+    // How long an analysis of the whole input takes is unknown, so it counts as no progress.
     let prepared = Prepared::new(&source, filter, &whole, &progress.part(0.0, 0.0))?;
     let Shape { dims, channels } = prepared.result().grid.shape;
     let mut samples = Samples::zeros(prepared.result().grid.dtype, 0)?;

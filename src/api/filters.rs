@@ -1,4 +1,4 @@
-//! Filters of images and volumes: morphology, components, adjustments.
+//! Filters of images and volumes: morphology, connected components, and adjustments of the histogram.
 
 use super::{
     device::Device,
@@ -75,7 +75,7 @@ operation! {
 }
 
 impl Morph {
-    /// An operation with a box that extends `radius` samples to both sides.
+    /// An operation with a box that extends `radius` samples in each direction.
     ///
     /// ```
     /// use gpuproc::{Channels, Device, Image, Morph, MorphOperation};
@@ -127,7 +127,8 @@ operation! {
     Label: Copy {
         /// Neighbours of a sample: 4 or 8 in images, 6, 18 or 26 in volumes [default: 8 or 26]
         ///
-        /// 4 and 6 share a side. 8 and 26 share at least a corner, and 18 share at least an edge.
+        /// With 4 or 6, neighbours share a side: an edge of a pixel, or a face of a voxel. With 18, they share at least
+        /// an edge; with 8 or 26, at least a corner.
         connectivity: Option<usize>, flag "-n, --connectivity <N>", python "";
         /// Maximum number of axes along which neighbours differ, 1 to the number of axes; by default all
         reach: Option<usize>, within 1.0..=f64::MAX, python connectivity;

@@ -1,4 +1,4 @@
-//! Changes of size, and projections.
+//! Resizing and projection.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ operation! {
 }
 
 impl Resize {
-    /// A change to `size`. For images, z is ignored.
+    /// Resizes to `size`. For images, z is ignored.
     ///
     /// ```
     /// use gpuproc::{Channels, Device, Image, Resize, Size};
@@ -177,7 +177,7 @@ impl Operation for Resize {
         };
         Ok(resize::Resize {
             size,
-            // Rows of a NumPy array are images of one row.
+            // A NumPy array with one axis is an image of one row.
             axes: axes.max(2),
             filter: self.interpolation,
             linear: self.linear_light,
@@ -296,7 +296,7 @@ impl Projection {
         self.run(device, input, Method::Sum)
     }
 
-    /// The standard deviation of all samples of each line.
+    /// The population standard deviation of each line.
     ///
     /// # Errors
     /// As [`Projection::max`].

@@ -1,4 +1,4 @@
-//! Thresholds: the same for all samples, or one for each sample.
+//! Thresholds: one for all samples, or one for each sample.
 
 use super::{
     filter::filter,

@@ -1,4 +1,4 @@
-//! Filters files one by one or as a batch: resumed runs, shards, and the choice of the device.
+//! Filters one file or a batch. Handles `--resume`, `--shard` and the choice of the device.
 
 use super::{
     compare, image,
@@ -26,7 +26,8 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Creates the job of an input. Jobs are created when they run: they take many times the memory of their names.
+/// Creates the job of an input. Jobs are created only when they run, since a job takes many times the memory of a file
+/// name.
 pub type CreateJob<'a> = &'a (dyn Fn(Source) -> Result<Job> + Sync);
 
 /// Filters one file or several.
@@ -78,7 +79,7 @@ pub fn run(
     run_each((title, settings.resumes), &work, sources, session, set_estimate)
 }
 
-/// Does `work` for all `sources`, many in parallel. `title` names the work in the progress bar. If `resumes` is set,
+/// Does `work` for all `sources`, several at a time. `title` names the work in the progress bar. If `resumes` is set,
 /// finished files are skipped. `set_estimate` chooses the device for the files that are left. A file that fails is
 /// reported and skipped, unless it is the only file.
 ///
@@ -161,7 +162,7 @@ fn estimate(sources: &Sources, create_job: CreateJob<'_>) -> Estimate {
     estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 
-/// Minimum limit of the tables of one file of a batch.
+/// Minimum of the memory limit for the tables of one file of a batch, in bytes.
 const MIN_TABLES: u64 = 4 << 20;
 
 struct Files<'a> {
@@ -181,7 +182,7 @@ impl Files<'_> {
             Some(layout) => volume::process(job, layout, self.settings.encoding, None, session)?,
             None => Some(image::process(job, &self.settings, session)?),
         };
-        // Nothing has its name before it is known that all is well.
+        // The output gets its name only after nothing else can fail.
         job.report_warning(session)?;
         session.timings.time("write", || finished.map_or(Ok(()), Finished::commit))?;
         job.finish_side()?;
@@ -215,7 +216,7 @@ impl Work for Files<'_> {
         let format = job.format.map(ImageFormat::extension);
         let parameters = (job.filter.parameters(), &job.volume, format, &job.pyramid);
         let parameters = (parameters, encoding, pages, self.session.strict);
-        // The result does not depend on which shard does the file.
+        // The result does not depend on which shard processes the file.
         let name = job.filter.name();
         let Side { reads, writes, .. } = &job.side;
         let inputs = std::iter::once(&job.source).chain(reads);

@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// Reads, filters and writes the image of `job`, or its pages. Returns the output, which is complete but for its name.
+/// Reads, filters and writes the image of `job`, or its pages. Returns the output, ready to be committed.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
@@ -53,7 +53,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Fini
     let file = ImageFile::read(&job.source, session.limits(copies), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
     let target = session.image_target(&job.sink, format, settings.encoding);
-    // A GPU decodes the coefficients of a JPEG, which are smaller than its pixels. For the CPU, pixels are decoded
+    // A GPU gets the coefficients of a JPEG, which take fewer bytes than its pixels. For the CPU, pixels are decoded
     // while the file is read.
     if device.may_be_gpu()
         && settings.pages.is_none()
@@ -99,7 +99,8 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<Fini
     encode_result(job, filter, &target, picture, session)
 }
 
-/// Filters `picture` and encodes the result. `filter` is that of the job, or the one for a smaller copy of the image.
+/// Filters `picture` and encodes the result. `filter` is the filter of the job, or its version for a smaller copy of
+/// the image.
 fn encode_result(
     job: &Job,
     filter: &dyn Filter,
@@ -111,10 +112,11 @@ fn encode_result(
     target.encode(result(job, filter, target, picture, session)?)
 }
 
-/// The result for `picture` as `target` can hold it. `filter` is that of the job, or the one for a smaller copy.
+/// Filters `picture`, and converts the result so that `target` can hold it. `filter` is the filter of the job, or its
+/// version for a smaller copy of the image.
 ///
 /// # Errors
-/// Those of the filter, and if the result is labels that the format cannot hold.
+/// When the filter fails, or when the format cannot hold the resulting labels.
 pub fn result(
     job: &Job,
     filter: &dyn Filter,
@@ -132,7 +134,7 @@ pub fn result(
     Ok(Picture { image, ..picture })
 }
 
-/// Whether the image has a smaller copy that suffices for the filter, and is decoded as a whole.
+/// Whether a smaller copy of the image suffices for the filter. Then the image is not filtered in blocks.
 fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
     let takes_first =
         settings.pages.is_none_or(|pages| pages == PageRange::ALL || pages.is_first());
@@ -176,10 +178,10 @@ fn process_pages(
     })
 }
 
-/// The image `source` after `filter`, or after its steps if it is a chain.
+/// Runs `filter`, or its steps if it is a chain, on `image`, which was read from `source`.
 ///
 /// # Errors
-/// Those of the filter.
+/// When the filter fails.
 pub fn filtered(
     filter: &dyn Filter,
     source: &Source,
@@ -189,14 +191,15 @@ pub fn filtered(
     run_steps(steps(filter, None), source, image.into(), session).map(|picture| picture.image)
 }
 
-/// The steps of `filter`, whose result may be encoded.
+/// The steps of `filter`. With `encoding`, the result may be encoded as JPEG on the GPU.
 fn steps(filter: &dyn Filter, encoding: Option<PixelEncoding>) -> GpuChain<'_> {
     let steps: Vec<_> = filter.steps().iter().map(|step| &**step).collect();
     let before = (!steps.is_empty()).then_some(0);
     GpuChain { steps: if steps.is_empty() { vec![filter] } else { steps }, before, encoding }
 }
 
-/// The image `source` after the steps `rest`. Consecutive steps run on the GPU together if they can.
+/// Runs the steps `rest` on `picture`, which was read from `source`. Consecutive steps run on the GPU together if they
+/// can.
 fn run_steps(
     mut rest: GpuChain<'_>,
     source: &Source,
@@ -225,14 +228,15 @@ fn run_steps(
     Ok(picture)
 }
 
-/// Replaces `picture` by the result of the first of `steps`, if they can run together on a GPU. Returns their number.
+/// Runs the leading steps on a GPU, as many as can run together, and replaces `picture` by their result. Returns their
+/// number.
 fn run_on_gpu(steps: &GpuChain<'_>, picture: &mut Picture, session: &Session) -> Result<usize> {
     let Picture { image, coefficients } = &mut *picture;
     let (own, types) = (grid_type(image), steps.types(grid_type(image)));
     let fits = |(step, own): (&&dyn Filter, &[GridType])| {
         FilterCost::new(*step, [own[0], own[1]], 1, (0, 1)).whole() <= session.max_memory
     };
-    // Premultiplied colours have to be divided by alpha before some filters.
+    // Some filters need colours that are divided by alpha.
     if image.is_linear && image.has_alpha() || !steps.steps.iter().zip(types.windows(2)).all(fits) {
         return Ok(0);
     }
@@ -248,7 +252,7 @@ fn run_on_gpu(steps: &GpuChain<'_>, picture: &mut Picture, session: &Session) ->
     Ok(count)
 }
 
-/// The image `source` after `filter`, which is not a chain.
+/// Runs `filter`, which is not a chain, on `image`, which was read from `source`.
 fn filtered_by_one(
     filter: &dyn Filter,
     source: &Source,
@@ -284,17 +288,17 @@ fn failed(filter: &dyn Filter, source: &Source, error: Error) -> Error {
     error.context(format_args!("cannot {} {source}", filter.name()))
 }
 
-/// Copies of an image in memory while it is read as a whole, if its size is known before: the samples, and the file or a
-/// table of the decoder.
+/// Copies of an image in memory while it is read as a whole, if its size is known beforehand: the samples, and the file
+/// or a table of the decoder.
 const WHOLE_COPIES: u64 = 2;
 
-/// How an image is filtered.
+/// Whether an image is filtered in blocks.
 enum Road {
     /// It was filtered in blocks of rows.
     Blocks(Finished),
-    /// As a whole, which fits into memory.
+    /// It is filtered as a whole, and is known to fit into memory.
     Whole,
-    /// As a whole, if decoding it shows that it fits into memory.
+    /// It is filtered as a whole. Only decoding it shows whether it fits into memory.
     Unknown,
 }
 
@@ -393,7 +397,7 @@ fn write_blocks(
     writer.finish().map_err(failed).map(Finished::File)
 }
 
-/// The remedy where an image cannot be filtered in blocks; `None` if it can.
+/// The remedy to suggest if an image cannot be filtered in blocks; `None` if it can.
 fn obstacle(
     job: &Job,
     settings: &Settings,

@@ -18,7 +18,7 @@ use crate::{
     util::error::Result,
 };
 
-/// Reports the warning of `filter` about `subject`, for the findings of all processes that took part.
+/// Reports the warning of `filter` about `subject`, if there is one. Each process that took part has a finding.
 ///
 /// # Errors
 /// If there is one and the session is strict.
@@ -41,15 +41,15 @@ pub struct Job {
     pub sink: Sink,
     /// The filter.
     pub filter: Arc<dyn Filter>,
-    /// The same filter, if it is prepared for the input.
+    /// The filter with its preparation for the input; `None` before it is prepared.
     pub prepared: Option<Arc<Prepared>>,
     /// How to read a volume; `None` for an image.
     pub volume: Option<Box<Layout>>,
     /// Whether the output is a page that shows the image before and after.
     pub compares: bool,
-    /// Format of the output image; `None` for that of the input.
+    /// Format of the output image; `None` for the format of the input.
     pub format: Option<ImageFormat>,
-    /// Whether the folder of the output is created.
+    /// Whether missing folders of the output path are created.
     pub makes_folder: bool,
     /// How a Zarr output is written.
     pub pyramid: PyramidOptions,
@@ -64,15 +64,15 @@ pub struct Side {
     pub reads: Vec<Source>,
     /// Outputs.
     pub writes: Vec<Sink>,
-    /// The outputs that get their names after the result.
+    /// The outputs that are committed after the result.
     pub pending: Vec<Arc<dyn Observer>>,
 }
 
 impl Job {
-    /// The filter of `source`.
+    /// The filter, prepared for `source`.
     ///
     /// # Errors
-    /// Those of reading and of the filter.
+    /// When reading or the filter fails.
     pub fn prepared(
         &self,
         source: &BlockSource<'_>,
@@ -85,10 +85,11 @@ impl Job {
         }
     }
 
-    /// The same job with a filter that knows the type of its labels, if this one makes labels: [`Filter::prepare`].
+    /// The same job with a [prepared](Filter::prepare) filter, which knows the type of its labels; `None` if the filter
+    /// makes no labels.
     ///
     /// # Errors
-    /// Those of reading and of the filter.
+    /// When reading or the filter fails.
     pub fn labelled(
         &self,
         source: &BlockSource<'_>,
@@ -104,7 +105,7 @@ impl Job {
         Ok(Some(Self { source, sink, volume, filter, side, prepared: Some(prepared), ..*self }))
     }
 
-    /// Gives the further outputs their names, after the result has its own.
+    /// Commits the further outputs. Call this after the result is committed.
     ///
     /// # Errors
     /// `Kind::Io`.
@@ -117,7 +118,7 @@ impl Job {
         if self.volume.is_some() { 3 } else { 2 }
     }
 
-    /// Reports the warning of the filter, before the output is complete.
+    /// Reports the warning of the filter, if there is one. Call this before the output is committed.
     ///
     /// # Errors
     /// If there is one and the session is strict.
@@ -128,7 +129,7 @@ impl Job {
     /// As [`Job::report_warning`], for the findings of all shards.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Job::report_warning`].
     pub fn report_warning_of(&self, findings: &[Value], session: &Session) -> Result<()> {
         report_warning(&*self.filter, findings, &self.sink, session)
     }

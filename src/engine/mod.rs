@@ -1,12 +1,12 @@
-//! Runs jobs: reads inputs, filters them by [`flow`](crate::flow), and writes the results.
+//! Runs jobs: reads inputs, passes them through filters with [`flow`](crate::flow), and writes the results.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `computed` | volumes whose slices a filter computes when they are read |
-//! | `plan` | how large the blocks of streams and meshes are, within the memory limit |
+//! | `plan` | the size of the blocks of streams and meshes, within the memory limit |
 //! | `image` | images: pages in memory, or rows of large files in blocks |
 //! | `volume` | volumes: slices in blocks, also by several processes |
-//! | `volume_output` | outputs of volumes: files, planes, stores, those of several processes |
+//! | `volume_output` | outputs of volumes: files, planes and Zarr stores, which several processes may share |
 //! | `compare` | a page that shows an image before and after |
 //! | `reduce` | passes over all samples of a volume; part files of shards |
 //! | `job` | one input, its output and the filter between them |

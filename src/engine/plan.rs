@@ -1,4 +1,4 @@
-//! How large the blocks of streams and meshes are, within the memory limit. Those of filters are planned in
+//! Chooses the size of the blocks of streams and meshes, within the memory limit. For filters, see
 //! [`flow::cost`](crate::flow::cost).
 
 use crate::{engine::session::Session, flow::cost::largest_block};

@@ -33,7 +33,7 @@ pub struct Session {
     pub timings: Arc<Timings>,
     /// The log of `--log-json`.
     pub events: Arc<Events>,
-    /// Makes progress bars.
+    /// Creates progress bars.
     pub progress: Progress,
     /// Bytes that inputs and results may take.
     pub max_memory: u64,
@@ -75,8 +75,8 @@ impl Session {
         Ok(done)
     }
 
-    /// Checks that no two names among the files of the run mean the same file, then opens the log. `declare` states the files
-    /// and how the run uses them. A command calls this before it reads or writes any of them.
+    /// Checks that the run does not use one file for two purposes, even under two names, then opens the log. `declare`
+    /// states the files and how the run uses them. A command calls this before it reads or writes any of them.
     ///
     /// # Errors
     /// `Kind::Usage` for a file with two uses, and when the log cannot be opened.
@@ -93,7 +93,7 @@ impl Session {
         declared.and_then(|()| self.events.open())
     }
 
-    /// The files of a run, of which only the log is known.
+    /// The files of a run. At first, this is only the log.
     pub fn file_roles(&self) -> FileRoles {
         FileRoles::with_log("--log-json", self.events.log())
     }
@@ -128,7 +128,7 @@ impl Session {
         memory::exceeds_limit(what, needed, self.max_memory)
     }
 
-    /// Limits of an input of which the memory must hold `copies` copies.
+    /// Limits of an input that is held in memory `copies` times.
     pub fn limits(&self, copies: u64) -> Limits {
         let &Self { max_memory: memory, max_pixels: pixels, strict, .. } = self;
         Limits { memory, copies, pixels, strict }

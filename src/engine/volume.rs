@@ -1,4 +1,4 @@
-//! Filters volumes in blocks of slices: all of them, or the slices of a shard.
+//! Filters volumes in blocks of slices: whole volumes, or the slices of a shard.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ use crate::{
     util::error::Result,
 };
 
-/// Reads, filters and writes the volumes of `job`, or the slices of `shard`. Returns the output, which is complete but for
-/// its name; `None` if it belongs to several shards, the last of which names it.
+/// Reads, filters and writes the volumes of `job`, or the slices of `shard`. Returns the output, ready to be committed;
+/// `None` if several shards write it, since the last of them commits it.
 ///
 /// # Errors
 /// When reading, filtering or writing fails.
@@ -38,7 +38,7 @@ pub fn process(
         result.grid.dtype = dtype.unwrap_or(result.grid.dtype);
         VolumeOutput::new(job, &described, result, (layout, encoding), session)
     };
-    // Labels may have 32 bits.
+    // Until the labels are counted, they are assumed to need 32 bits.
     let mut output =
         plan(&*job.filter, job.filter.properties().makes_labels.then_some(Dtype::U32))?;
     let labelled = labelled(job, &file, output.held(), session)?;
@@ -77,7 +77,7 @@ struct Labelled {
     division: Division,
 }
 
-/// Filters the slices of the volume `file` that `writer` takes.
+/// Filters the slices of the volume `file` that `writer` writes.
 fn fill(
     job: &Job,
     (file, labelled): (&VolumeFile, Option<&Labelled>),
@@ -104,7 +104,7 @@ fn fill(
     session.timings.time("write", || writer.end())
 }
 
-/// The volume number `number` of the input of `job`, if the output holds several, or the one that `layout` chooses.
+/// The volume of the input that `layout` selects, or volume `number` if the output can hold several.
 fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
     let describe = |volume| {
         let volume = layout.volume.or(volume);
@@ -124,7 +124,8 @@ fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
     if has_axes || file.volumes == 1 { Ok(file) } else { describe(None) }
 }
 
-/// `job` with a filter that knows the type of its labels, if it makes labels of `file`. The writer takes `held` bytes.
+/// Prepares the filter of `job` for `file` if it makes labels, whose type is known only then. The writer takes `held`
+/// bytes of memory.
 fn labelled(
     job: &Job,
     file: &VolumeFile,
@@ -141,8 +142,8 @@ fn labelled(
     Ok(job.map(|job| Labelled { job, division }))
 }
 
-/// The division of the slices `own` of the result into blocks. The writer takes `held` bytes, and blocks rather than the whole
-/// result if `takes_blocks` is set. Checks the limits of the input.
+/// Divides the slices `own` of the result into blocks, and checks the limits of the input. The writer takes `held`
+/// bytes of memory. If `takes_blocks` is set, the result is written in blocks even if it fits into memory.
 fn division(
     job: &Job,
     file: &VolumeFile,

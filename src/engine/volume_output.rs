@@ -1,8 +1,8 @@
-//! Outputs of volumes: files, planes as images, Zarr stores; written by one process, or by several.
+//! Outputs of volumes: files, planes as images, and Zarr stores. One process writes them, or several.
 //!
-//! A store has levels: each is computed from the next finer level while that is in memory. With shards, each process writes
-//! the chunks of its slices, on all levels where every shard has whole layers of chunks. The process that ends last
-//! writes the remaining, small levels.
+//! A store has levels. Each level is computed from the next finer one while that is in memory. With shards, each
+//! process writes the chunks of its slices, on all levels that have at least one layer of chunks per shard. The process
+//! that ends last writes the coarser levels.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// The output of a volume, planned for the result.
+/// The output of a volume, planned for a result.
 pub struct VolumeOutput<'a> {
     sink: &'a Sink,
     result: Description,
@@ -57,12 +57,12 @@ pub trait VolumeWriter: Send {
     /// The slices that this process computes.
     fn own(&self) -> Range<usize>;
 
-    /// Whether blocks suit it better than the whole result.
+    /// Whether the result should be written in blocks even if it fits into memory.
     fn takes_blocks(&self) -> bool {
         false
     }
 
-    /// Begins the volume number `number`, whose samples have the type `dtype`.
+    /// Begins volume `number`, whose samples have the type `dtype`.
     ///
     /// # Errors
     /// If the output cannot hold that type.
@@ -89,7 +89,8 @@ pub trait VolumeWriter: Send {
         false
     }
 
-    /// Completes the output but for its name, or this shard of it. `finding` is that of the filter.
+    /// Completes the output, except for its name, or the part of this shard. `finding` is the
+    /// [finding](crate::kernels::filter::Filter::finding) of the filter.
     ///
     /// # Errors
     /// `Kind::Io`.
@@ -97,7 +98,8 @@ pub trait VolumeWriter: Send {
 }
 
 impl<'a> VolumeOutput<'a> {
-    /// Plans the output of `job`. `described` is the input as the filter changes it; `result` describes the samples.
+    /// Plans the output of `job`. `described` is the input with the size and placement of the result; `result`
+    /// describes the samples of the result.
     ///
     /// # Errors
     /// If the output cannot hold the result.
@@ -123,7 +125,7 @@ impl<'a> VolumeOutput<'a> {
         } else if let (Some(format), Some(axis)) = (job.format, job.filter.flat_axis()) {
             if result.grid.shape.dims[axis] != 1 {
                 return Err(Error::usage(format_args!(
-                    "{sink}: the result is a volume: name one, such as a .nii or .nrrd"
+                    "{sink}: the result is a volume; use a volume format such as .nii or .nrrd"
                 )));
             }
             Form::Plane(session.image_target(sink, format, encoding), axis)
@@ -134,10 +136,10 @@ impl<'a> VolumeOutput<'a> {
         Ok(Self { sink, result, form })
     }
 
-    /// Refuses labels that the output cannot hold, and reports what it loses.
+    /// Refuses labels that the output cannot hold, and reports what else is lost.
     ///
     /// # Errors
-    /// If labels do not fit, and for a loss if the session is strict.
+    /// If labels do not fit, or anything is lost and the session is strict.
     pub fn check(&self, session: &Session) -> Result<()> {
         let (dtype, are_labels) = (self.result.grid.dtype, self.result.kind == Kind::Labels);
         let lost = match &self.form {
@@ -199,7 +201,7 @@ impl<'a> VolumeOutput<'a> {
     /// Opens the output for the slices of `shard`; `None` if that shard is done.
     ///
     /// # Errors
-    /// `Kind::Io`, and if several processes cannot write the output.
+    /// `Kind::Io`, and `Kind::Usage` for outputs that several processes cannot share.
     pub fn open_shared<'p>(
         &'p self,
         job: &'p Job,
@@ -236,7 +238,7 @@ impl<'a> VolumeOutput<'a> {
             }
             Form::Store(pyramid, _) => {
                 let layers = |level: usize| depth.div_ceil(pyramid.unit(level));
-                // The coarsest level of which every shard has at least one layer of chunks, else the finest level.
+                // The coarsest level that has a layer of chunks for every shard, or else the finest level.
                 let levels = (0..pyramid.levels.len()).rev();
                 let last = { levels }.find(|&level| layers(level) >= shard.count()).unwrap_or(0);
                 let create = |data: &Path| {
@@ -263,7 +265,10 @@ impl<'a> VolumeOutput<'a> {
                 })
             }
             Form::Plane(..) => {
-                return Err(Error::usage(format_args!("{}: an image has no shards", self.sink)));
+                return Err(Error::usage(format_args!(
+                    "{}: --shard cannot write an image",
+                    self.sink
+                )));
             }
         };
         if opened.is_none() {
@@ -273,7 +278,7 @@ impl<'a> VolumeOutput<'a> {
     }
 }
 
-/// Identity of the part `shard` of `job`.
+/// Identity of the part of `job` that `shard` computes.
 fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<Identity> {
     if replaces(&job.sink, &job.source) {
         return Err(Error::usage(format_args!(
@@ -339,7 +344,7 @@ impl VolumeWriter for PlaneWriter<'_> {
     }
 }
 
-/// Writes the slices of a shard to their place in a file.
+/// Writes the slices of a shard to their offset in a file.
 struct SharedWriter<'p> {
     target: &'p VolumeTarget<'p>,
     file: SharedFile,
@@ -351,7 +356,7 @@ struct SharedWriter<'p> {
     complete: Complete<'p>,
 }
 
-/// A [`CompleteFn`](crate::io::shared_output::CompleteFn) that is owned.
+/// An owned [`CompleteFn`](crate::io::shared_output::CompleteFn).
 type Complete<'p> = Box<dyn Fn(&Path, &[Value]) -> Result<()> + Send + Sync + 'p>;
 
 impl VolumeWriter for SharedWriter<'_> {
@@ -443,7 +448,7 @@ impl VolumeWriter for StoreWriter<'_> {
     }
 }
 
-/// Writes the levels of a store after `last`, which is complete.
+/// Writes the levels of a store that are coarser than level `last`, which is complete.
 fn complete_store(pyramid: &Pyramid, data: &Path, last: usize, session: &Session) -> Result<()> {
     let levels = pyramid.levels.len();
     if last + 1 >= levels {

@@ -42,7 +42,7 @@ pub struct BlockSource<'a> {
 
 #[cfg(feature = "files")]
 impl<'a> BlockSource<'a> {
-    /// The slices of the volume `file`, which `open` opens.
+    /// The slices of the volume `file`. `open` opens it at a slice.
     pub fn slices(
         file: &crate::io::volume::VolumeFile,
         open: &'a (dyn Fn(usize) -> Result<Box<dyn Reader + 'a>> + Sync),
@@ -63,7 +63,7 @@ impl BlockSource<'_> {
         self.shape().dims[self.axis]
     }
 
-    /// The error of `filter`, with the name of the input if that has one.
+    /// Adds the names of `filter` and of the input to `error`, unless the input has no name.
     pub fn failed(&self, filter: &dyn Filter, error: Error) -> Error {
         if self.name.is_empty() {
             return error;
@@ -117,7 +117,7 @@ impl Blocks<'_> {
 /// `work` returns the samples for reuse. `title` names the work in the progress bar.
 ///
 /// # Errors
-/// Those of reading and of `work`.
+/// When reading or `work` fails.
 pub fn read_blocks(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
@@ -136,7 +136,7 @@ pub fn read_blocks(
         dims[source.axis] = span.padded.len();
         let channels = source.shape().channels;
         let grid = Grid { dims, channels, alpha: source.alpha, samples };
-        // Without a receiver, all blocks have been read.
+        // If the receiver is gone, all blocks have been read.
         let _ = recycle.send(work(span, grid)?);
         progress.advance(advance)
     };
@@ -150,7 +150,7 @@ pub fn read_blocks(
     })
 }
 
-/// Reads each block with its halo. Positions that two of them share are read only once.
+/// Reads each block with its halo. Positions that two blocks share are read only once, unless halos wrap around.
 fn read_padded(
     source: &BlockSource<'_>,
     blocks: &Blocks<'_>,
@@ -187,7 +187,7 @@ fn read_padded(
             None => {}
         }
         let is_last = next.is_none() && padded.end == source.length();
-        // Without a receiver, the work has failed.
+        // If the receiver is gone, the work has failed.
         if to_work.send((span, samples)).is_err() {
             return Ok(());
         }
@@ -220,10 +220,10 @@ fn read_around(source: &BlockSource<'_>, positions: &Range<usize>) -> Result<Sam
     all.ok_or_else(|| Error::bad_input(format_args!("{}: no samples", source.name)))
 }
 
-/// Calls `work` and passes its results to `write` on another thread.
+/// Calls `work`, and passes each result that it produces to `write` on another thread.
 ///
 /// # Errors
-/// Those of `write` and of `work`.
+/// When `write` or `work` fails.
 pub fn write_behind<T: Send>(
     write: impl FnMut(T) -> Result<()> + Send,
     work: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<()>,
@@ -245,7 +245,7 @@ pub fn write_behind<T: Send>(
 /// joined: when another step fails, it may still wait for input.
 ///
 /// # Errors
-/// When the system grants no thread.
+/// When no thread can be started.
 pub fn read_ahead<T: Send + 'static>(
     mut read: impl FnMut() -> Result<Option<T>> + Send + 'static,
 ) -> Result<impl Iterator<Item = Result<T>>> {

@@ -1,6 +1,6 @@
-//! How large the blocks of an input are, within the memory limit.
+//! Chooses the size of the blocks of an input, within the memory limit.
 //!
-//! A filter states what its blocks cost in bytes; this file divides the memory.
+//! A filter states how many bytes its blocks take; this module divides the memory.
 
 use crate::{data::grid::GridType, kernels::filter::Filter};
 
@@ -17,9 +17,9 @@ const HALO_COPIES: u64 = 2;
 const TO_WRITE: u64 = 2;
 /// Bytes that a row of any length takes in addition to its samples, in lists of rows and in files.
 const ROW: u64 = 64;
-/// Inputs of more bytes are filtered in blocks even if they fit into memory. On two cores, blocks made no difference
-/// for RGB images of 48 MB; images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long in blocks, images of 284 MB
-/// half.
+/// Inputs of this many bytes or more are filtered in blocks even if they fit into memory. On two cores, blocks made no
+/// difference for RGB images of 48 MB; images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long in blocks, and
+/// images of 284 MB half as long.
 const LARGE: u64 = 96 << 20;
 
 /// Memory that a filter takes for the blocks of an input, in bytes.
@@ -29,23 +29,23 @@ pub struct FilterCost {
     len: u64,
     /// Rows or slices of the result.
     output_len: u64,
-    /// Samples of a row or slice.
+    /// Bytes of a row or slice of the input.
     row: u64,
-    /// A row or slice while it is filtered.
+    /// Bytes in memory for a row or slice while it is filtered.
     working_row: u64,
-    /// A row or slice of the result.
+    /// Bytes of a row or slice of the result.
     result_row: u64,
     /// Bytes of the whole input while it is filtered.
     whole: u64,
-    /// Rows in a row or slice.
+    /// Number of rows in a slice; 1 if blocks consist of rows.
     rows: u64,
-    /// Rows or slices on which a block depends, before and after it together.
+    /// Rows or slices of the halo of a block, before and after it together.
     halo: u64,
-    /// Rows or slices of the input for a row or slice of the result.
+    /// Rows or slices of the input per row or slice of the result.
     step: u64,
     /// Bytes of the largest grid between the input and the result.
     largest: u64,
-    /// Memory of the reader and the writer.
+    /// Bytes that the reader, the writer and the filter hold throughout.
     held: u64,
     /// Rows or slices that are stored together, as in chunks.
     layer: u64,
@@ -85,7 +85,7 @@ impl FilterCost {
         let (cost, makes_labels) = (filter.cost(input), filter.properties().makes_labels);
         let labels = if makes_labels { cost.copies } else { 0 };
         let labels = input.bytes().saturating_mul(labels);
-        // Labels alone are estimated by their copies.
+        // The memory of labelling alone is estimated by its number of copies.
         let is_alone = labels > 0 && filter.steps().is_empty();
         let whole = if is_alone { labels } else { labels.max(cost.whole(input)) };
         let whole = whole.saturating_add(held);
@@ -112,7 +112,8 @@ impl FilterCost {
         }
     }
 
-    /// A row or a slice, which `unit` names, and those that its result depends on, for messages.
+    /// Describes the smallest possible block for messages: a `unit` (row or slice) and the others that its result
+    /// depends on.
     pub fn least(&self, unit: &str) -> String {
         match self.halo {
             0 => format!("a {unit}"),
@@ -156,7 +157,7 @@ impl FilterCost {
     /// left. There are `own` rows or slices of the result to compute.
     ///
     /// # Errors
-    /// The memory that a block of one row or slice needs, if that is more.
+    /// Returns the memory limit that a block of one row or slice needs, if it is above `memory`.
     pub fn block(&self, own: usize, memory: u64) -> Result<(usize, u64), u64> {
         let cost = |block: usize| self.bytes_in_blocks(block as u64);
         // A quarter is left for the allocator and for buffers of fixed size.

@@ -1,4 +1,4 @@
-//! Filters the blocks of an input by one filter, or by the steps of a chain.
+//! Runs a filter, or the steps of a chain, on the blocks of an input.
 
 use std::{cell::Cell, ops::Range, slice, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     util::error::{Error, Result},
 };
 
-/// Division of a result among processes and blocks.
+/// The part of a result that this process computes, and its division into blocks.
 #[derive(Clone, Debug)]
 pub struct Division {
     /// Rows or slices of the result to compute.
@@ -41,11 +41,11 @@ impl Division {
     }
 }
 
-/// Runs a filter on blocks of rows or slices, and passes each result to `write` with the index of its first row or slice.
+/// Runs a filter on blocks of rows or slices. Passes each result to `write` with the index of its first row or slice.
 /// `write` runs on another thread. The result is the same as for the whole input at once.
 ///
 /// # Errors
-/// Those of reading, of the filter and of `write`.
+/// When reading, the filter or `write` fails.
 pub fn filter_blocks(
     source: &BlockSource<'_>,
     prepared: &Prepared,
@@ -63,19 +63,20 @@ pub fn filter_blocks(
     )
 }
 
-/// Work on a block of a result, with the index of its first row or slice. Returns samples for reuse.
+/// Function that takes the index of the first row or slice of a block of a result, and the block. It may return samples
+/// whose memory is reused.
 pub type Work<'a> = &'a mut dyn FnMut(usize, Grid) -> Result<Option<Samples>>;
 
-/// A filter whose steps know all that they need to know of the whole input.
+/// A filter whose steps are prepared for an input.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The input, or the result of the first steps, if it is in memory.
+    /// The input, or the result of the first steps, if it is held in memory.
     held: Option<HeldGrid>,
-    /// The other steps.
+    /// The steps that still have to run, on `held` or else on the input.
     chain: Chain,
     /// All steps.
     all: Vec<Arc<dyn Filter>>,
-    /// Bytes of the tables of prepared steps.
+    /// Bytes of the tables of the prepared steps.
     tables: u64,
     /// The result of all steps.
     result: Description,
@@ -83,10 +84,10 @@ pub struct Prepared {
 
 impl Prepared {
     /// Prepares `filter` for `source`. A step that depends on all samples of its input reads the result of the steps
-    /// before it. That result stays in memory if it fits into the spare memory, and is read or computed again otherwise.
+    /// before it. That result stays in memory if there is enough to spare; otherwise, it is read or computed again.
     ///
     /// # Errors
-    /// Those of reading and of the filter.
+    /// When reading or the filter fails.
     pub fn new(
         source: &BlockSource<'_>,
         filter: &Arc<dyn Filter>,
@@ -101,13 +102,13 @@ impl Prepared {
         steps.iter().try_fold(none, |prepared, step| prepared.then(step, source, division, host))
     }
 
-    /// No steps, whose result is the input.
+    /// A filter without steps. Its result is its input.
     fn of(held: Option<HeldGrid>, result: Description, before: Option<usize>) -> Self {
         let chain = Chain { before, ..Chain::default() };
         Self { held, chain, all: Vec::new(), tables: 0, result }
     }
 
-    /// The filter, whose steps are prepared.
+    /// The filter with its prepared steps.
     pub fn filter(&self) -> Arc<dyn Filter> {
         match &self.all[..] {
             [step] => step.clone(),
@@ -120,7 +121,7 @@ impl Prepared {
         &self.result
     }
 
-    /// Adds a step at the end.
+    /// Prepares a step and adds it at the end.
     fn then(
         mut self,
         step: &Arc<dyn Filter>,
@@ -158,7 +159,7 @@ impl Prepared {
             };
             match self.chain.steps.is_empty() {
                 true => self.for_each(source, &all, host, &mut |_, grid| consume_and_hold(grid)),
-                // The next block is filtered meanwhile.
+                // While one block is consumed, the next one is filtered.
                 false => write_behind(
                     |grid| consume_and_hold(grid).map(drop),
                     |write| {
@@ -170,7 +171,7 @@ impl Prepared {
             Ok(())
         };
         let mut pass = |consume: Consumer<'_>| read(consume).inspect_err(|_| has_read.set(false));
-        // Errors of reading name the input.
+        // Errors of reading already name the input.
         let failed = |error: Error| match has_read.get() {
             true => source.failed(&**step, error),
             false => error,
@@ -201,7 +202,7 @@ impl Prepared {
     /// Calls `work` with each block of the result.
     ///
     /// # Errors
-    /// Those of reading, of the filter and of `work`.
+    /// When reading, the filter or `work` fails.
     pub fn for_each(
         &self,
         source: &BlockSource<'_>,

@@ -23,7 +23,7 @@ pub struct HeldGrid {
 }
 
 impl HeldGrid {
-    /// The rows or slices from `next` on, if the grid is divided along `axis`.
+    /// Reads the rows or slices (along `axis`) from `next` on.
     pub fn reader(&self, axis: usize, next: usize) -> GridReader<'_> {
         GridReader { shape: self.shape, parts: &self.parts, axis, next, spare: None }
     }
@@ -46,7 +46,7 @@ pub struct GridReader<'a> {
 }
 
 impl<'a> GridReader<'a> {
-    /// The rows or slices of `grid`, which is divided along `axis`, from `next` on.
+    /// Reads the rows or slices of `grid` (along `axis`) from `next` on.
     pub fn new(grid: &'a Grid, axis: usize, next: usize) -> Self {
         let parts = slice::from_ref(&grid.samples);
         Self { shape: grid.shape(), parts, axis, next, spare: None }

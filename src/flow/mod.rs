@@ -2,11 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `host` | what a run has at hand: the device, memory, progress |
+//! | `host` | the device, memory and progress of a run |
 //! | `blocks` | the loop: read a block with its halo, work on it, write it; three threads |
 //! | `filtering` | a filter, or the steps of a chain, on the blocks of a source |
 //! | `grid_source` | a grid in memory as a source |
-//! | `cost` | how large blocks are, within the memory limit |
+//! | `cost` | the size of blocks, within the memory limit |
 
 pub mod blocks;
 pub mod cost;

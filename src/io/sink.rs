@@ -56,8 +56,7 @@ enum State {
     Direct(BufWriter<Direct>),
 }
 
-/// The result of writing one of several outputs. A broken pipe counts as success: that one reader has read enough must not
-/// stop the other outputs.
+/// Turns a broken pipe into success. If the reader of one of several outputs stops early, the others are still written.
 pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
     match written {
         Err(error) if error.is_broken_pipe() => Ok(()),
@@ -83,7 +82,7 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Lets the output create its folder, with those above it.
+    /// Allows the output to create its missing parent folders.
     pub fn want_folder(&self) {
         if let Self::File(path) = self {
             folders::want(&link_target(parent_folder(path)));
@@ -100,8 +99,8 @@ impl Sink {
         }
     }
 
-    /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once. With `no_clobber`,
-    /// refuses to replace a file.
+    /// Opens the output. Commands call this before they begin to compute, so that a wrong path fails at once. With
+    /// `no_clobber`, refuses to replace a file.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
             Self::Stdout => standard::output().map(State::direct),
@@ -150,7 +149,7 @@ impl State {
 fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     match standard::descriptor(path) {
         Some(1) => return standard::output().map(State::direct),
-        // Linux opens the file again. As for a redirection, bytes are appended.
+        // Linux opens the file again. Append, as a redirection would.
         Some(_) => {
             standard::refuse_stream(path).map_err(io::Error::other)?;
             return OpenOptions::new().append(true).open(path).map(State::direct);
@@ -242,7 +241,7 @@ pub struct OutputFolder {
     folder: UnfinishedFolder,
     /// The name in messages.
     name: PathBuf,
-    /// The folder to replace: that to which a symbolic link points, not the link.
+    /// The folder to replace. For a symbolic link, this is the folder that it points to.
     target: PathBuf,
     no_clobber: bool,
 }
@@ -277,18 +276,18 @@ impl OutputFolder {
     }
 }
 
-/// An output that is complete but for its name.
+/// An output that is ready to be committed.
 #[derive(Debug)]
 pub enum Finished {
     /// A file.
     File(Output),
     /// A folder.
     Folder(OutputFolder),
-    /// All bytes of `sink`, which is written when it is committed.
+    /// An output in memory. It is written when it is committed.
     Bytes {
-        /// The bytes.
+        /// All bytes of the output.
         bytes: Vec<u8>,
-        /// The output.
+        /// Destination of the bytes.
         sink: Sink,
         /// Whether an existing file is an error.
         no_clobber: bool,

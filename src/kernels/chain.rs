@@ -19,9 +19,9 @@ use crate::{
     util::{error::Result, memory, spill::Workspace},
 };
 
-/// Filters that run one after another. Each gets the positions that the following ones depend on, so that only the ends
-/// of the whole input are edges. The engine runs those that depend on all samples of their input
-/// ([`Filter::prepare`]).
+/// Filters that run one after another. Each also computes the halo that the following ones need, so that only the ends
+/// of the whole input are edges. To run a chain on blocks, the caller first [prepares](Filter::prepare) the filters
+/// that depend on all samples of their input.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     /// The filters.
@@ -31,7 +31,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The filter that does the same: the only step where it is not part of a chain, else the chain itself.
+    /// The filter to run: the only step if it is not part of a chain, else the chain itself.
     pub fn filter(&self) -> &dyn Filter {
         match (&self.steps[..], self.before) {
             ([step], None) => &**step,
@@ -39,12 +39,12 @@ impl Chain {
         }
     }
 
-    /// The number of the step at `index` in messages, which count the steps of the whole chain from 1.
+    /// The number of the step at `index` in messages. They count the steps of the whole chain from 1.
     fn display_number(&self, index: usize) -> usize {
         self.before.unwrap_or(0) + index + 1
     }
 
-    /// The results of `block` of the step at `index`.
+    /// Runs the step at `index` on `grid` to compute `block`.
     fn run_step(
         &self,
         device: &Device,
@@ -64,8 +64,8 @@ impl Chain {
         device.time(&name, run).map_err(|error| error.context(&name))
     }
 
-    /// Runs the steps from `index` on in one batch, as far as the GPU can run them. Returns how many it ran, at least two,
-    /// and the result of the last one.
+    /// Runs the steps from `index` on in one batch, as far as the GPU can run them. Returns their number and the result
+    /// of the last one; `None` if they are fewer than two.
     fn run_on_gpu(
         &self,
         device: &Device,
@@ -96,7 +96,7 @@ impl Chain {
         last.map_or_else(|| Ok(Grid { samples: input.samples.copy()?, ..*input }), Ok)
     }
 
-    /// Types of the input of each step, and of the result.
+    /// The types of the inputs of all steps, and of the result.
     fn types(&self, input: GridType) -> Result<Vec<GridType>> {
         let mut types = vec![input];
         for step in &self.steps {
@@ -105,7 +105,7 @@ impl Chain {
         Ok(types)
     }
 
-    /// Sizes of the input of each step, and of the result. They do not depend on the type of the samples.
+    /// The sizes of the inputs of all steps, and of the result. They do not depend on the type of the samples.
     pub fn shapes(&self, input: Shape) -> Vec<Shape> {
         let types = self.types(GridType { shape: input, dtype: Dtype::U8 });
         types.map_or(memory::filled(input, self.steps.len() + 1), |types| {
@@ -113,8 +113,8 @@ impl Chain {
         })
     }
 
-    /// Positions along `axis` of the input of each step, and of the result, on which the results at the positions
-    /// `output` depend.
+    /// For the results at the positions `output` along `axis`: the positions of the input of each step that they depend
+    /// on, and at the end `output` itself.
     fn ranges(&self, axis: usize, output: &Range<usize>, shapes: &[Shape]) -> Vec<Range<usize>> {
         let mut ranges = vec![output.clone()];
         for ((step, input), result) in self.steps.iter().zip(shapes).zip(&shapes[1..]).rev() {
@@ -123,7 +123,7 @@ impl Chain {
             let (wraps, halo) = (reach.wraps(), reach.halo());
             ranges.push(match reach.input() {
                 Some(range) => range,
-                // The engine reads all positions for a reduction, one block at a time.
+                // A reduction reads all positions when it is prepared, one block at a time.
                 None if result.dims[axis] != len => len / 2..len / 2 + 1,
                 None if wraps => 0..len,
                 None => wanted.start.saturating_sub(halo)..(wanted.end + halo).min(len),
@@ -134,7 +134,7 @@ impl Chain {
     }
 }
 
-/// A result of size `shape` of a filter for `input`.
+/// The grid of a result of size `shape`. It has the alpha of `input` if it has the same number of channels.
 fn result(input: &Grid, Shape { dims, channels }: Shape, samples: Samples) -> Grid {
     let alpha = if channels == input.channels { input.alpha } else { Alpha::None };
     Grid { dims, channels, alpha, samples }
@@ -163,7 +163,7 @@ impl Filter for Chain {
         let all = || self.steps.iter().map(|step| step.properties());
         Properties {
             is_identity: all().all(|own| own.is_identity),
-            // The steps are converted one by one.
+            // The input of each step is converted when it runs.
             needs_straight_alpha: false,
             makes_labels: all().any(|own| own.makes_labels),
             has_tables: all().any(|own| own.has_tables),
@@ -179,7 +179,8 @@ impl Filter for Chain {
         Reach::Input(self.ranges(axis, output, &self.shapes(shape)).remove(0))
     }
 
-    /// The input of the chain, and what the step takes that takes most.
+    /// Working memory is the input of the chain plus the maximum over the steps. Time and the memory held throughout
+    /// are sums over the steps.
     fn cost(&self, input: GridType) -> Cost {
         let samples = |own: GridType| own.bytes().max(1) as f64 / own.dtype.size() as f64;
         let (mut own, mut working, mut seconds) = (input, 0.0f64, None);

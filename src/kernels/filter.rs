@@ -1,4 +1,4 @@
-//! Operations that turn a grid into a grid. The engine applies a [`Filter`] to whole images, to blocks of large images
+//! Operations from a grid to a grid. The engine applies a [`Filter`] to whole images, to blocks of large images
 //! and volumes, and to batches and shards.
 
 use std::{fmt, ops::Range, sync::Arc};
@@ -17,13 +17,13 @@ use crate::{
     util::{error::Result, spill::Workspace},
 };
 
-/// Calls its argument with each block of the input in turn, perhaps on another thread: one pass over all samples.
+/// One pass over all samples of an input: calls its argument with each block in turn, perhaps on another thread.
 pub type Pass<'a> = &'a mut dyn FnMut(Consumer<'_>) -> Result<()>;
 
-/// Gets the blocks of an input.
+/// Function that is called with each block of an input.
 pub type Consumer<'a> = &'a mut (dyn FnMut(&Grid) -> Result<()> + Send);
 
-/// A block of the result of a filter, and the part of the input it depends on.
+/// A block of the result of a filter, and the part of the input that it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Axis along which input and result are divided.
@@ -36,14 +36,14 @@ pub struct Block {
     pub output: Range<usize>,
 }
 
-/// Positions of the input along an axis on which results depend.
+/// The positions of the input along an axis that a range of results depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Those of the results, and this many before and after them, within the input.
+    /// The positions of the results, and this many before and after them. Positions outside of the input are left out.
     Halo(usize),
     /// As `Halo`, but the positions continue at the other end of the axis.
     Wrapped(usize),
-    /// These. The filter may change the number of positions.
+    /// Any range. The result may have more or fewer positions than the input.
     Input(Range<usize>),
 }
 
@@ -58,13 +58,13 @@ impl Reach {
         matches!(self, Self::Wrapped(halo) if *halo > 0)
     }
 
-    /// The positions of the input, if they are not those of the results and a halo.
+    /// The range of the input; `None` if the results have a halo.
     pub fn input(self) -> Option<Range<usize>> {
         if let Self::Input(range) = self { Some(range) } else { None }
     }
 }
 
-/// What holds of a filter for all inputs.
+/// Properties of a filter that do not depend on the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     /// The result equals the input.
@@ -73,13 +73,13 @@ pub struct Properties {
     pub needs_straight_alpha: bool,
     /// The filter or a step of it makes labels, whose type is known only when it is [prepared](Filter::prepare).
     pub makes_labels: bool,
-    /// There are tables whose size depends on the samples, for which it gets a [workspace](Preparation::workspace).
+    /// The filter has tables whose size depends on the samples. They are kept in a [workspace](Preparation::workspace).
     pub has_tables: bool,
     /// Results for u8 samples may differ between devices.
     pub varies_for_u8: bool,
 }
 
-/// What a filter takes for an input.
+/// Memory and time that a filter takes for an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Bytes in memory throughout, in addition to `working`.
@@ -94,7 +94,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The cost of an input, a result and intermediate values of the type `input`.
+    /// The cost of a filter whose result and intermediate values have the type of the input.
     pub fn of(input: GridType) -> Self {
         let working = 3 * input.dtype.size() as u64;
         Self { held: 0, working, copies: 3, core_seconds: Some(0.0) }
@@ -107,7 +107,7 @@ impl Cost {
     }
 }
 
-/// What a filter gets to prepare itself for an input.
+/// Arguments of [`Filter::prepare`].
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Preparation<'a> {
     /// The device.
@@ -125,9 +125,9 @@ pub struct Preparation<'a> {
 /// A filter that is prepared for an input.
 #[derive(Debug, Default)]
 pub struct Ready {
-    /// The filter, if it is another one.
+    /// The prepared filter; `None` if it is the filter itself.
     pub filter: Option<Box<dyn Filter>>,
-    /// The whole result, if it is known.
+    /// The whole result, if the preparation has computed it.
     pub result: Option<Samples>,
 }
 
@@ -137,7 +137,7 @@ impl<F: Filter + 'static> From<F> for Ready {
     }
 }
 
-/// One sample, for what does not depend on the input.
+/// Type of a grid of one sample, for the parts of a [`Cost`] that do not depend on the input.
 const ONE: GridType = GridType { shape: Shape { dims: [1; 3], channels: 1 }, dtype: Dtype::U8 };
 
 impl dyn Filter + '_ {
@@ -161,14 +161,14 @@ impl dyn Filter + '_ {
         self.cost(ONE).core_seconds
     }
 
-    /// The axis along which the result of every volume has one sample, so that image formats can hold it.
+    /// The axis along which the result of every volume has one sample. Image formats can hold such a result.
     pub fn flat_axis(&self) -> Option<usize> {
         let shape = Shape { dims: [1 << 10; 3], channels: 1 };
         let result = self.output(GridType { shape, dtype: Dtype::U8 }).ok()?;
         result.shape.dims.iter().position(|&dim| dim == 1)
     }
 
-    /// The reach along `axis` of a result as a whole, for an input of size `shape`.
+    /// The reach of a whole result along `axis`, for an input of size `shape`.
     pub fn whole_reach(&self, axis: usize, shape: Shape) -> Reach {
         self.reach(axis, &(0..shape.dims[axis]), shape)
     }
@@ -209,7 +209,8 @@ pub fn apply(
     Ok(Grid { dims, channels, alpha, samples })
 }
 
-/// An operation from a grid to a grid that can run block by block: on a halo, on a range of the input, or as a reduction.
+/// An operation from a grid to a grid that can run block by block: with a halo, on a range of the input, or as a
+/// reduction.
 pub trait Filter: fmt::Debug + Send + Sync {
     /// The verb in messages and progress bars, such as `blur`.
     fn name(&self) -> &'static str;
@@ -231,13 +232,14 @@ pub trait Filter: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// What holds for all inputs.
+    /// Properties that do not depend on the input.
     fn properties(&self) -> Properties {
         Properties::default()
     }
 
-    /// The result, for such an input: size, type, kind and placement. A filter that changes the size along an axis that blocks
-    /// divide has a [`Reach::Input`], or makes a [whole result](Ready::result).
+    /// The size, type, kind and placement of the result for such an input. If a filter changes the size along the axis
+    /// that blocks divide, its reach is a [`Reach::Input`], or its preparation computes the [whole
+    /// result](Ready::result).
     ///
     /// # Errors
     /// When the filter does not support such an input.
@@ -245,7 +247,8 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Ok(input)
     }
 
-    /// Positions along `axis` (0 for x) of an input of size `shape` on which the results at the positions `output` depend.
+    /// Positions of an input of size `shape` along `axis` (0 for x) that the results at the positions `output` depend
+    /// on.
     fn reach(&self, _axis: usize, _output: &Range<usize>, _shape: Shape) -> Reach {
         Reach::Halo(0)
     }
@@ -255,39 +258,42 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Cost::of(input)
     }
 
-    /// Prepares the filter, if it depends on all samples of the input. The [result](Ready::result) may be complete then.
+    /// Prepares a filter that depends on all samples of the input. This may already compute the whole
+    /// [result](Ready::result).
     ///
     /// # Errors
-    /// Those of reading and of the device.
+    /// When reading or the device fails.
     fn prepare(&self, _input: Preparation<'_>) -> Result<Ready> {
         Ok(Ready::default())
     }
 
-    /// The results of `block`, whose part of the input is `input`. Where the reach is a halo, they are those of all positions
-    /// of `input`.
+    /// Computes `block` from `input`, the part of the input that it depends on. If the [reach](Filter::reach) is a
+    /// halo, the result includes the halo, and the caller cuts it off.
     ///
     /// # Errors
-    /// Those of the device.
+    /// When the device fails.
     fn run(&self, device: &Device, input: &Grid, block: &Block) -> Result<Samples>;
 
     /// The GPU version of the filter for whole grids of type `input`, whose last channel may be alpha; `None` if there is
-    /// none, or if results depend on alpha. Consecutive steps that have one run on a GPU without transfers between them.
+    /// none, or if results depend on alpha. Consecutive steps with a GPU version run without transfers between them.
     fn on_gpu(&self, _input: GridType) -> Option<&dyn GpuFilter> {
         None
     }
 
-    /// Finding of all runs so far about their results, for [`Filter::warning`]. Shards store it with their marks.
+    /// Facts about the results of all runs so far, from which [`Filter::warning`] makes a warning. Shards store them
+    /// with their marks.
     fn finding(&self) -> Value {
         Value::Null
     }
 
-    /// A warning about the results of several processes, or of one; each has a [finding](Filter::finding).
+    /// The warning about a result, if any. `findings` has the [finding](Filter::finding) of each process that computed
+    /// a part of it.
     fn warning(&self, _findings: &[Value]) -> Option<String> {
         None
     }
 
-    /// `smaller` are the sizes at which an image of `size` can also be decoded, smallest first. Returns the index of the
-    /// first one that suffices, and the filter for it.
+    /// Chooses a smaller size at which to decode an image of size `size`. `smaller` lists the possible sizes, smallest
+    /// first. Returns the index of the first one that suffices, and the filter for it.
     fn shrunken(
         &self,
         _size: [usize; 2],

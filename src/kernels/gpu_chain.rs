@@ -1,8 +1,8 @@
-//! Consecutive steps on a GPU without transfers between them. They begin with samples or with the coefficients of a
-//! JPEG image, and end with either.
+//! Runs consecutive steps on a GPU without transfers between them. The input is samples or the coefficients of a JPEG
+//! image. The result is either of the two as well.
 //!
-//! Of an image from JPEG to JPEG, only coefficients other than 0 cross the bus. For a photograph they take 23 % of the
-//! bytes of its pixels on the way to the device, and 12 % on the way back.
+//! From JPEG to JPEG, only nonzero coefficients cross the bus. For a photograph, they take 23 % of the bytes of the
+//! pixels on the way to the device, and 12 % on the way back.
 
 use super::{
     filter::Filter,
@@ -39,14 +39,14 @@ pub enum GpuOutput {
     Jpeg(SparseCoefficients),
 }
 
-/// Steps of which the leading ones run on a GPU.
+/// Consecutive steps. The leading ones that have a GPU version run on a GPU together.
 #[derive(Clone, Debug)]
 pub struct GpuChain<'a> {
     /// The steps.
     pub steps: Vec<&'a dyn Filter>,
     /// Number of steps of the whole chain that run before these; `None` for a filter that is not part of a chain.
     pub before: Option<usize>,
-    /// How the result of the last step is encoded, if it can be JPEG.
+    /// How the result of the last step is encoded as JPEG, if its type allows that; `None` to return samples.
     pub encoding: Option<PixelEncoding>,
 }
 
@@ -63,7 +63,7 @@ impl GpuInput<'_> {
     }
 }
 
-/// The frame of a result of type `grid`; `None` if it cannot be JPEG without a conversion.
+/// The JPEG frame of a result; `None` if its type has to be converted first.
 fn frame(encoding: PixelEncoding, GridType { shape, dtype }: GridType) -> Option<Frame> {
     let Shape { dims: [width, height, depth], channels } = shape;
     let is_jpeg = dtype == Dtype::U8 && depth == 1 && matches!(channels, 1 | 3);
@@ -71,14 +71,15 @@ fn frame(encoding: PixelEncoding, GridType { shape, dtype }: GridType) -> Option
     is_jpeg.then(|| Frame::for_pixels([width, height], channels, quality, half_chroma))
 }
 
-/// Whether `count` steps on a GPU, which begin with `input`, save a transfer of samples.
+/// Whether running `count` steps on `input` together saves a transfer of samples. If `is_encoded`, the GPU also encodes
+/// the result.
 fn saves_transfers(count: usize, input: &GpuInput<'_>, is_encoded: bool) -> bool {
     let is_decoded = matches!(input, GpuInput::Jpeg(_));
     count > 0 && count + usize::from(is_decoded) + usize::from(is_encoded) > 1
 }
 
 impl GpuChain<'_> {
-    /// Types of the input and of the results of the leading steps that have a GPU version.
+    /// The type of the input, and the types of the results of the leading steps that have a GPU version.
     pub fn types(&self, input: GridType) -> Vec<GridType> {
         let mut types = vec![input];
         for step in &self.steps {
@@ -95,7 +96,7 @@ impl GpuChain<'_> {
     /// ran, and the result of the last one.
     ///
     /// # Errors
-    /// Those of the device.
+    /// When the device fails.
     pub fn run(&self, device: &Device, input: GpuInput<'_>) -> Result<Option<(usize, GpuOutput)>> {
         let types = self.types(input.grid_type());
         let count = types.len() - 1;
@@ -110,7 +111,7 @@ impl GpuChain<'_> {
         device.run(&GpuChain { steps, encoding, ..*self }, &input)
     }
 
-    /// The first `count` steps in timings; `None` for a filter that is not part of a chain.
+    /// The name of the first `count` steps in timings; `None` for a filter that is not part of a chain.
     pub fn title(&self, count: usize) -> Option<String> {
         let first = self.before? + 1;
         Some(match count {
@@ -130,7 +131,7 @@ impl<'a> Kernel for GpuChain<'a> {
         if let [step] = self.steps[..] { step.name() } else { Self::NAME }
     }
 
-    /// The steps run one by one on a CPU.
+    /// Returns `None`: on a CPU, the caller runs the steps one by one.
     fn cpu(&self, _: &GpuInput<'a>) -> Result<Self::Out> {
         Ok(None)
     }

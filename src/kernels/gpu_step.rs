@@ -1,5 +1,4 @@
-//! What a filter does on a GPU when it is a step of several that run without transfers between them, and the layout of
-//! the grids in their buffers.
+//! Filters as steps that run on a GPU without transfers between them, and the layout of grids in GPU buffers.
 
 use crate::{
     data::{
@@ -10,40 +9,40 @@ use crate::{
     util::{error::Result, memory, parallel::Parallel},
 };
 
-/// A grid in a buffer. Its rows may be padded, so that shaders read and write whole words of any type. Padding holds
-/// arbitrary values.
+/// The layout of a grid in a buffer. Rows may be padded, so that shaders read and write whole words of any type.
+/// Padding holds arbitrary values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuLayout {
     /// Size and type of the samples.
     pub grid: GridType,
-    /// Positions from one row to the next.
+    /// Positions from the start of one row to the next, with padding.
     pub pitch: usize,
 }
 
 impl GpuLayout {
-    /// Rows without padding.
+    /// The layout without padding.
     pub fn packed(grid: GridType) -> Self {
         Self { grid, pitch: grid.shape.dims[0] }
     }
 
-    /// Rows that are padded to a multiple of sixteen positions: whole words, and whole units of 16 bytes.
+    /// The layout with rows padded to a multiple of 16 positions, and so to whole units of 16 bytes.
     pub fn padded(grid: GridType) -> Self {
         Self { grid, pitch: grid.shape.dims[0].next_multiple_of(16) }
     }
 
-    /// The layout of samples of another type.
+    /// The same layout for samples of type `dtype`.
     pub fn of(self, dtype: Dtype) -> Self {
         Self { grid: GridType { dtype, ..self.grid }, ..self }
     }
 
-    /// The grid with its padding.
+    /// Size and type of the grid with its padding.
     pub fn buffer(&self) -> GridType {
         let [_, y, z] = self.grid.shape.dims;
         let shape = Shape { dims: [self.pitch, y, z], ..self.grid.shape };
         GridType { shape, ..self.grid }
     }
 
-    /// Bytes with padding.
+    /// Bytes of the grid with its padding.
     pub fn bytes(&self) -> u64 {
         self.buffer().bytes()
     }
@@ -54,7 +53,7 @@ impl GpuLayout {
         [self.grid.shape.dims[0], self.pitch].map(|positions| positions * position)
     }
 
-    /// Uploads samples, whose rows have no padding.
+    /// Uploads `samples`, which have no padding, and pads their rows.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -74,7 +73,7 @@ impl GpuLayout {
         Ok(input)
     }
 
-    /// Reads samples and drops the padding of their rows.
+    /// Reads the samples of `buffer` back, without the padding of their rows.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
@@ -96,14 +95,14 @@ impl GpuLayout {
 pub struct GpuStep<'c> {
     /// The layout of the result.
     pub result: GpuLayout,
-    /// Records the filter of the grid in a buffer, which it may overwrite. Returns the buffer of the result.
+    /// Records the passes that filter the grid in a buffer, which they may overwrite. Returns the buffer of the result.
     pub record: Box<dyn Fn(&mut Batch<'c>, Buffer) -> Result<Buffer> + 'c>,
-    /// Reads what the filter needs to know of the samples, after the batch has run.
+    /// Reads back facts about the samples, after the batch has run. The filter needs them for its warning.
     pub read_facts: Option<Box<dyn Fn() -> Result<()> + 'c>>,
 }
 
 impl<'c> GpuStep<'c> {
-    /// A step that needs to know nothing of the samples.
+    /// A step that reads back no facts about the samples.
     pub fn new(
         result: GpuLayout,
         record: impl Fn(&mut Batch<'c>, Buffer) -> Result<Buffer> + 'c,
@@ -112,7 +111,7 @@ impl<'c> GpuStep<'c> {
     }
 }
 
-/// The [`GpuStep`] of a filter; `None` if the GPU cannot compute the filter of such grids.
+/// The [`GpuStep`] of a filter; `None` if the GPU cannot filter grids of that layout.
 pub type GpuStepResult<'c> = Result<Option<GpuStep<'c>>>;
 
 /// A filter that can be a step on a GPU.
@@ -120,6 +119,6 @@ pub trait GpuFilter {
     /// Prepares the filter for grids of layout `input`.
     ///
     /// # Errors
-    /// Those of the device.
+    /// When the device fails.
     fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c>;
 }

@@ -62,7 +62,7 @@ pub enum Threshold {
     Otsu(usize),
 }
 
-/// The shaders for all types of samples, and those that divide colours.
+/// The shaders for grey samples of all types, and for u8 and u16 colours.
 pub fn variants() -> Vec<Shader> {
     let colours = [Dtype::U8, Dtype::U16].into_iter().flat_map(|dtype| [3, 4].map(|n| (dtype, n)));
     let colours = colours.map(|(dtype, channels)| shader(dtype, channels));
@@ -149,20 +149,20 @@ impl Kernel for Threshold {
     }
 }
 
-/// `bounds` for a binding, which is never empty.
+/// Appends a 0 to `bounds`, since a binding must not be empty.
 fn padded(bounds: &[u32]) -> Vec<u32> {
     [bounds, &[0]].concat()
 }
 
 impl Threshold {
-    /// The smallest keys of samples that exceed each threshold, and the difference of neighbouring classes in the result.
-    /// Thresholds that no sample exceeds are left out.
+    /// The smallest key that exceeds each threshold, and the factor from the number of exceeded thresholds to the value
+    /// in the result. Thresholds that no sample exceeds are left out.
     fn bounds(&self, dtype: Dtype) -> Result<(Vec<u32>, u8)> {
         let (values, scale) = self.values()?;
         Ok((values.iter().flat_map(|&value| bound(dtype, value).try_into()).collect(), scale))
     }
 
-    /// The thresholds, and the difference of neighbouring classes in the result.
+    /// The thresholds, and the factor from the number of exceeded thresholds to the value in the result.
     fn values(&self) -> Result<(&[f64], u8)> {
         match self {
             Self::Values(values) => Ok((values, if values.len() == 1 { 255 } else { 1 })),
@@ -173,24 +173,24 @@ impl Threshold {
     }
 }
 
-/// The class that all samples have, and the smallest and the largest finite sample.
+/// The class of all samples (`None` before the first one), and the smallest and the largest finite sample.
 type Uniform = (Option<u8>, [f64; 2]);
 
 /// Classifies the samples of a grid.
 #[derive(Debug)]
 pub struct Classify {
     threshold: Threshold,
-    /// The class that all samples so far have, and their range; `None` if their classes differ.
+    /// The class and the range of all samples so far; `None` if their classes differ.
     uniform: Mutex<Option<Uniform>>,
 }
 
 impl Classify {
-    /// What is known of all samples so far.
+    /// Locks the class and the range of all samples so far.
     fn uniform(&self) -> MutexGuard<'_, Option<Uniform>> {
         self.uniform.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds samples whose classes are all `class`, or differ (`None`), and whose range is `range`.
+    /// Adds samples of the range `range`. All of them have the class `class`; `None` if their classes differ.
     fn add(&self, class: Option<u8>, range: impl FnOnce() -> [f64; 2]) {
         let mut uniform = self.uniform();
         if let Some((known, [low, high])) = *uniform {
@@ -215,7 +215,7 @@ fn value_of_key(dtype: Dtype, key: u32) -> f64 {
 }
 
 impl Classify {
-    /// Adds samples of type `dtype` by the extremes that the shader has found.
+    /// Adds samples of type `dtype`, whose extremes the shader has found.
     fn add_extremes(&self, found: &[u32], dtype: Dtype, bounds: &[u32], scale: u8) {
         let class = |key: u32| scale * bounds.iter().filter(|&&bound| key >= bound).count() as u8;
         // Classes ascend with the keys. NaN exceeds no threshold.
@@ -246,7 +246,7 @@ impl GpuFilter for Classify {
         let bytes = result.bytes();
         let words = bytes.div_ceil(4) as u32;
         let params = ThresholdParams { words, bounds: bounds.len() as u32, scale: scale.into() };
-        // Until samples of two classes have been found.
+        // After samples of two classes have been found, there is nothing to warn about.
         let needs_extremes = self.uniform().is_some();
         let extremes = context.allocate("extremes", 4 * EXTREMES as u64)?;
         let found = extremes.clone();
@@ -350,7 +350,7 @@ impl Filter for Classify {
         (is_supported && matches!(self.threshold, Threshold::Values(_))).then_some(self)
     }
 
-    /// The class and the smallest and largest sample while all samples have one class, as the bits of these numbers.
+    /// The class and the range (as the bits of two f64) of all samples; null if their classes differ.
     fn finding(&self) -> Value {
         let uniform = *self.uniform();
         serde_json::json!(uniform.map(|(class, range)| (class, range.map(f64::to_bits))))

@@ -1,7 +1,7 @@
 //! The functions of operations that the library declares.
 //!
-//! Python compiles a line of source for each function, as `collections.namedtuple` does. So Python itself reads the arguments,
-//! and functions can be inspected and pickled.
+//! Each function is compiled from a line of Python source, as in `collections.namedtuple`. So Python itself parses the
+//! arguments, and functions can be inspected and pickled.
 
 use std::ffi::CString;
 
@@ -63,14 +63,15 @@ pub(super) fn stubs() -> String {
 struct Declaration {
     function: &'static Function,
     arguments: Vec<Argument>,
-    /// Number of the last arguments, which all functions have.
+    /// Number of trailing arguments, which all functions of this kind share.
     shared: usize,
     result: &'static str,
     documentation: String,
     run: fn(&Function, &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>,
 }
 
-/// An argument with its types in documentation and in stubs, or two arguments of one parameter.
+/// An argument with its types in the documentation and in the stub file. A pair is two arguments, whose names are
+/// separated by a comma.
 #[derive(Clone)]
 struct Argument {
     name: &'static str,
@@ -195,7 +196,7 @@ impl Argument {
 }
 
 impl Declaration {
-    /// `image`, the arguments, each written by `write`, and a star in front of those that need their names.
+    /// `image` and the arguments, each formatted by `write`, with a star before the keyword-only ones.
     fn arguments(&self, image: &str, write: impl Fn(&Argument) -> String) -> Vec<String> {
         let mut all = vec![image.to_owned()];
         all.extend(self.arguments.iter().map(write));
@@ -240,7 +241,7 @@ impl Declaration {
     }
 }
 
-/// The types of an argument in documentation and in stubs that is one of `choices`.
+/// The types of an argument that is one of `choices`: in the documentation, and in the stub file.
 fn choice_types(choices: &[Choice]) -> [String; 2] {
     let quoted = |names: Vec<&str>| format!("{names:?}");
     let shown = quoted(choices.iter().filter_map(|own| own.python_names().next()).collect());
@@ -248,7 +249,7 @@ fn choice_types(choices: &[Choice]) -> [String; 2] {
     [format!("{{{}}}", shown.trim_matches(['[', ']'])), format!("Literal{all}")]
 }
 
-/// The lines of `text` behind `indent`. Each paragraph ends with a full stop.
+/// Indents the lines of `text` by `indent`, and ends each paragraph with a full stop.
 fn paragraphs(text: &str, indent: &str) -> String {
     let paragraphs = text.trim_end().split("\n\n").map(|paragraph| {
         let lines = paragraph.trim().trim_end_matches('.').replace("\n ", &format!("\n{indent}"));
@@ -257,7 +258,7 @@ fn paragraphs(text: &str, indent: &str) -> String {
     paragraphs.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs the operation on the arguments `image`, those of `parameters`, and the shared ones.
+/// Runs the operation. `arguments` are `image`, the values of the parameters, and the shared arguments.
 fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let mut values = arguments.iter();
     let mut next = || values.next().expect("one for each name");
@@ -275,7 +276,7 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
             continue;
         }
         let given = read(own, function, &mut next)?;
-        // Types without sign cannot hold all numbers.
+        // Check first: converting a negative number to an unsigned type would change it.
         own.check(&given, 3).map_err(named)?;
         (own.set)(&mut operation, given);
     }
@@ -301,7 +302,7 @@ fn run<T: Operation>(function: &Function, arguments: &Bound<'_, PyTuple>) -> PyR
     result.map(Bound::unbind)
 }
 
-/// Whether the value of a parameter may be omitted. A function whose parameter is of a group needs it.
+/// Whether a parameter may be `None`. A function that has a parameter of a group requires it.
 fn may_be_none<T>(own: &Parameter<T>) -> bool {
     own.is_optional && own.group.is_none()
 }
@@ -356,13 +357,13 @@ fn read<'py, T>(
     given.map_err(exception)
 }
 
-/// The value of the type `T` that is called `text`, for the argument `name`.
+/// The value of type `T` with the name `text`, for the argument `name`.
 pub(super) fn choice_of<T: Value>(name: &str, text: &str) -> Result<T> {
     let given = choice(name, T::KIND.choices(), text)?;
     Ok(T::from_given(given).expect("a choice of its type"))
 }
 
-/// The choice that is called `text`.
+/// The choice with the name `text`.
 fn choice(name: &str, choices: &[Choice], text: &str) -> Result<Given> {
     if let Some(choice) = choices.iter().find(|own| own.python_names().any(|own| own == text)) {
         return Ok(Given::Choice(choice.name()));
@@ -373,7 +374,7 @@ fn choice(name: &str, choices: &[Choice], text: &str) -> Result<Given> {
     Err(Error::usage(format_args!("{name}: unknown {name} {text:?}; expected {others} or {last}")))
 }
 
-/// The numbers of the argument `name`, whose last is that of x.
+/// Converts the numbers of the argument `name`. The last one is along x, as in NumPy.
 fn per_axis<T: Copy>(
     name: &str,
     numbers: arguments::PerAxis<T>,

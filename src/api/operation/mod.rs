@@ -1,8 +1,8 @@
 //! Operations that are declared once.
 //!
 //! `operation!` declares the parameters of an operation: it makes a struct with a builder for the library, and a table. The
-//! command line and the Python module read the table: flags, help, functions with their documentation, ranges and messages
-//! follow from it.
+//! command line and the Python module read the table. Flags, help, functions with their documentation, ranges and
+//! messages come from it.
 
 #![cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command line reads the tables"))]
 
@@ -23,13 +23,13 @@ use crate::{
 pub struct Parameter<T> {
     /// Its name.
     pub name: &'static str,
-    /// Its name in Python, which lacks it if this is empty.
+    /// Its name in Python. If it is empty, Python does not have the parameter.
     pub python: &'static str,
-    /// Its flag as in help: `-r, --radius <R[,R..]>`. Without one, the command line lacks it.
+    /// Its flag as in help: `-r, --radius <R[,R..]>`. If it is empty, the command line does not have the parameter.
     pub flag: &'static str,
     /// Whether only `--help` shows the flag, not `-h`.
     pub is_rare: bool,
-    /// How the command line reads it, if not by its kind.
+    /// How the command line reads it; `None` to read it by its kind.
     pub parse: Option<Parse>,
     /// Its documentation. A name between backticks is another parameter.
     pub text: &'static str,
@@ -39,13 +39,13 @@ pub struct Parameter<T> {
     pub range: Option<RangeInclusive<f64>>,
     /// Whether it may be omitted.
     pub is_optional: bool,
-    /// Its default, as a literal of Rust. Without one, it is required, or optional, or a switch that is off.
+    /// Its default, as a Rust literal. Without one, it is required, or optional, or a switch that is off.
     pub default: Option<&'static str>,
-    /// Whether only the command line has it.
+    /// Whether the library has no setter for it. Python functions have it only if they list it.
     pub is_flag_only: bool,
-    /// The group of which exactly one parameter is given.
+    /// The group that it belongs to. Exactly one parameter of a group is given.
     pub group: Option<&'static str>,
-    /// The parameter of a group that it belongs to.
+    /// The parameter of a group without which it has no meaning.
     pub needs: Option<&'static str>,
     /// Returns its value.
     pub get: fn(&T) -> Given,
@@ -53,7 +53,7 @@ pub struct Parameter<T> {
     pub set: fn(&mut T, Given),
 }
 
-/// A form of values on the command line.
+/// How the command line reads the value of a parameter.
 #[derive(Debug)]
 pub struct Parse {
     /// Reads a value.
@@ -79,8 +79,8 @@ impl<T> Parameter<T> {
         numbers.values(axes).iter().try_for_each(check).map_err(wrong)
     }
 
-    /// The text with the names of parameters as `name` returns them, such as their flags, and `note` at the end of the first
-    /// paragraph, before the default.
+    /// The documentation, in which each parameter between backticks is replaced by the `name` that a front end has for
+    /// it, such as its flag. `note` is added at the end of the first paragraph, before the default.
     pub fn help(&self, note: &str, name: fn(&Self) -> &'static str) -> String
     where
         T: Declared,
@@ -99,13 +99,13 @@ pub struct Function {
     pub name: &'static str,
     /// The first parameters, which may be given without their names.
     pub positional: &'static [&'static str],
-    /// The other parameters; `None` for all others of the operation.
+    /// The keyword-only parameters; `None` for all others of the operation.
     pub keywords: Option<&'static [&'static str]>,
-    /// Defaults that differ from those of the operation, as literals of Rust.
+    /// Defaults that differ from those of the operation, as Rust literals.
     pub defaults: &'static [(&'static str, &'static str)],
-    /// A parameter that has one value, the name of a choice.
+    /// A parameter that the function fixes, and the choice that is its value.
     pub fixed: Option<(&'static str, &'static str)>,
-    /// Summary of what the function does, if it does not stand for the whole operation.
+    /// Summary of the function; `None` for the documentation of the operation.
     pub text: Option<&'static str>,
     /// A session in Python.
     pub example: &'static str,
@@ -127,14 +127,14 @@ pub trait Declared: Clone + Default + Send + Sync + 'static {
     const EXAMPLES: &'static [&'static str];
 }
 
-/// `text` with the names of parameters between backticks as `name` returns them.
+/// `text`, in which each parameter between backticks is replaced by the `name` that a front end has for it.
 pub fn spelled<T: Declared>(text: &str, name: fn(&Parameter<T>) -> &'static str) -> String {
     T::PARAMETERS
         .iter()
         .fold(text.to_owned(), |text, own| text.replace(&format!("`{}`", own.name), name(own)))
 }
 
-/// The error about a parameter with its name as `name` returns it.
+/// Replaces the parameter that an error is about by the `name` that a front end has for it.
 pub fn renamed<T: Declared>(error: Error, name: fn(&Parameter<T>) -> &'static str) -> Error {
     let wrong = error.chain().find_map(|cause| cause.downcast_ref::<WrongParameter>());
     let own = wrong.and_then(|wrong| T::PARAMETERS.iter().find(|own| own.name == wrong.name));
@@ -148,8 +148,8 @@ pub fn renamed<T: Declared>(error: Error, name: fn(&Parameter<T>) -> &'static st
 pub trait Operation: Declared {
     /// The filter that computes it.
     type Kernel: Into<Box<dyn Filter>>;
-    /// Whether results have one channel of classes or labels. Booleans are read as 0 and 1 then, and masks become booleans in
-    /// Python.
+    /// Whether results have one channel of classes or labels. If so, Python reads booleans as 0 and 1, and returns
+    /// masks as booleans.
     const MAKES_CLASSES: bool = false;
 
     /// The filter for an input of `axes` axes. All numbers are in their ranges.
@@ -176,10 +176,14 @@ pub(super) fn initial<V: Value>(default: Option<Given>) -> V {
 
 /// Declares an operation: its documentation, the parameters, the functions in Python, and examples of command lines.
 ///
-/// `in "--help"` hides a flag from `-h`, and `parse` names the function that reads its value. `library` fixes the value of a parameter that only the command line has; `python ""` hides one from Python. Exactly one
-/// parameter of the group `one of NAME` is given, for which the library has constructors in place of setters; others belong to
-/// one of them (`for NAME`). A function of Python lists its positional parameters and, after a semicolon, the others, if these
-/// are not all others. It may have a value of a parameter, other defaults, and a summary of its own.
+/// `in "--help"` hides a flag from `-h`. `parse` names the function that reads its value. `python ""` hides a parameter
+/// from Python. `library` gives the value of a parameter for which the library has no setter. `one of NAME` puts a
+/// parameter into a group: exactly one of them is given, and the library has constructors in place of setters.
+/// `for NAME` makes a parameter belong to one of the group.
+///
+/// A Python function lists its positional parameters and, after a semicolon, its keyword-only parameters. Without a
+/// semicolon, these are all others of the operation. A function may fix a parameter (`with`), and may replace defaults
+/// and the summary.
 macro_rules! operation {
     (
         $(#[doc = $text:literal])+

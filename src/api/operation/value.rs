@@ -62,7 +62,7 @@ impl<T: Copy> PerAxis<T> {
     }
 }
 
-/// An error about the parameter `name`. The command line replaces its name by its flag.
+/// An error about the parameter `name`. The command line shows the flag in place of the name, and Python the argument.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{name}{text}")]
 pub struct WrongParameter {
@@ -91,7 +91,7 @@ pub enum Given {
     Choice(&'static str),
     /// A number, or one for each axis.
     Numbers(PerAxis<f64>),
-    /// Any number of numbers.
+    /// A list of numbers.
     List(Vec<f64>),
     /// The first names of several choices.
     Choices(Vec<&'static str>),
@@ -139,14 +139,14 @@ impl From<&'static str> for Given {
 pub struct Choice {
     /// The name that is shown, and others behind bars: `ball|disk`.
     pub names: &'static str,
-    /// The names in Python, if these are others.
+    /// The names in Python, if they differ.
     pub python: Option<&'static str>,
     /// Meaning in help.
     pub text: &'static str,
 }
 
 impl Choice {
-    /// A choice without a text, whose names in Python are others.
+    /// A choice without a text, whose names in Python differ.
     pub(crate) const fn named_in_python(names: &'static str, python: &'static str) -> Self {
         Self { names, python: Some(python), text: "" }
     }
@@ -167,12 +167,12 @@ impl Choice {
     }
 }
 
-/// The kind of a parameter, by which front ends read it.
+/// The kind of a parameter. Front ends read a value by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A flag without a value.
     Switch,
-    /// One of these.
+    /// One of these choices.
     Choice(&'static [Choice]),
     /// A number, or several.
     Number {
@@ -181,13 +181,13 @@ pub enum Kind {
         /// Whether there may be one for each axis.
         is_per_axis: bool,
     },
-    /// Any number of numbers.
+    /// A list of numbers.
     List,
-    /// One of these, which are axes. In Python, the number of an axis of the array, which the result lacks.
+    /// One of these axes. In Python, the number of the axis of the array that is removed.
     Axis(&'static [Choice]),
-    /// Any number of these.
+    /// Any number of these choices.
     Choices(&'static [Choice]),
-    /// One of these, or a number. In Python, one of these for each axis.
+    /// One of these choices, or a number. In Python, a choice for all axes or for each.
     ChoiceOrNumber(&'static [Choice]),
     /// Two numbers in ascending order.
     Pair,
@@ -227,7 +227,7 @@ pub trait Value: Clone {
     /// Whether the value may be omitted.
     const IS_OPTIONAL: bool = false;
 
-    /// The value of this type; `None` if it is of another kind.
+    /// The value that a front end has read; `None` if it is of another kind.
     fn from_given(given: Given) -> Option<Self>;
 
     /// The value in the form in which front ends read it.

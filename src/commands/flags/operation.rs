@@ -1,4 +1,4 @@
-//! The command line of an operation that the library declares: a flag for each parameter, and the flags of files.
+//! The command line of an operation that the library declares: a flag for each parameter, and the flags for files.
 
 use clap::{
     Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
@@ -12,7 +12,7 @@ use crate::{
     util::error::Result,
 };
 
-/// The arguments of the command of the operation `T`.
+/// Arguments of the command for the operation `T`.
 #[derive(Debug)]
 pub struct OperationArgs<T> {
     operation: T,
@@ -25,13 +25,13 @@ impl<T: Operation> OperationArgs<T> {
         let (kernel, files) = self.split();
         FilterCommand::new(files, move |source, axes| match kernel(axes) {
             Ok(kernel) => Ok(kernel.into()),
-            // The flags suit other files.
+            // The flags suit a volume but not an image, or the reverse: the error is about this file.
             Err(error) if kernel(5 - axes).is_ok() => Err(error.context(source)),
             Err(error) => Err(error),
         })
     }
 
-    /// The function that makes the filter for an input of 2 or 3 axes, and the flags of files.
+    /// The function that makes the filter for an input of 2 or 3 axes, and the flags for files.
     pub fn split(self) -> (impl Fn(usize) -> Result<T::Kernel> + Clone, FilterArgs) {
         let Self { operation, mut files } = self;
         files.makes_classes = T::MAKES_CLASSES;
@@ -197,7 +197,7 @@ pub fn choices<T: Value + Send + Sync + 'static>() -> impl TypedValueParser<Valu
         .map(|given| T::from_given(given).expect("a choice of its type"))
 }
 
-/// The parser of a flag with `choices`, whose texts are changed by `spell`.
+/// The parser of a flag with `choices`. `spell` converts their texts for help.
 fn choice_parser(
     choices: &'static [Choice],
     spell: fn(&str) -> String,
@@ -228,7 +228,7 @@ fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String 
     }
 }
 
-/// The names of `choices` as a list that ends with a number.
+/// The names of `choices` as a list that ends with "or a number".
 fn choices_or_number(choices: &[Choice]) -> String {
     let names: Vec<_> = choices.iter().map(Choice::name).collect();
     format!("{} or a number", names.join(", "))
@@ -239,13 +239,13 @@ fn long_name<T>(own: &Parameter<T>) -> &'static str {
     own.flag.split(' ').find(|name| name.starts_with("--")).unwrap_or_default()
 }
 
-/// The flag and its value, as in the line of usage.
+/// The flag and its value, as the usage line shows them.
 fn usage<T>(own: &Parameter<T>) -> String {
     let flag = own.flag.rsplit(", ").next().unwrap_or_default();
     flag.replace(['<', '>'], "")
 }
 
-/// `text` without the ends of its lines within paragraphs.
+/// `text` with each paragraph on one line.
 fn unwrapped(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|text| text.trim().replace("\n ", " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")

@@ -30,12 +30,12 @@ pub struct SideFiles {
     pub reads: Vec<(&'static str, Source)>,
     /// Further outputs.
     pub writes: Vec<(&'static str, Sink)>,
-    /// The further outputs that are written while the filter runs, and get their names after its result.
+    /// The further outputs that are written while the filter runs. They are committed after its result.
     pub pending: Vec<Arc<dyn Observer>>,
 }
 
 impl SideFiles {
-    /// Gives the further outputs their names.
+    /// Commits the further outputs.
     fn finish(&self) -> Result<()> {
         self.pending.iter().try_for_each(|output| output.finish())
     }
@@ -97,7 +97,7 @@ impl Steps {
         self.all.is_empty()
     }
 
-    /// Whether the results of a command are classes.
+    /// Whether the results of any command are classes.
     pub fn make_classes(&self) -> bool {
         self.all.iter().any(|step| step.makes_classes)
     }

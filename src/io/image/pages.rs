@@ -28,12 +28,12 @@ pub struct DecodedPage {
     pub damage: Option<String>,
 }
 
-/// An image that may still be, or already is, JPEG.
+/// An image as samples, or as the coefficients of a JPEG file.
 #[derive(Debug)]
 pub struct Picture {
-    /// The image. It has no samples if there are coefficients.
+    /// The image. If there are coefficients, it has no samples.
     pub image: Image,
-    /// Coefficients of JPEG.
+    /// The coefficients, if the image is JPEG that is not decoded or already encoded.
     pub coefficients: Option<SparseCoefficients>,
 }
 
