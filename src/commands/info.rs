@@ -157,7 +157,7 @@ struct Info {
 }
 
 /// Maximum number of bytes of text in memory. More go to a temporary file.
-const MAX_TEXT: u64 = 8 << 20;
+const MAX_TEXT: u64 = 256 << 10;
 
 /// Prints the contents of the files.
 pub fn run(args: Args, session: &Session) -> Result<()> {

@@ -43,6 +43,7 @@ impl fmt::Display for Sink {
 
 /// An output being written. Unless committed, no trace of it remains.
 #[derive(Debug)]
+#[must_use = "without a commit, no trace of it remains"]
 pub struct Output {
     name: String,
     state: State,
@@ -237,6 +238,7 @@ impl Write for Output {
 
 /// A folder being written as an output. Unless committed, no trace of it remains.
 #[derive(Debug)]
+#[must_use = "without a commit, no trace of it remains"]
 pub struct OutputFolder {
     folder: UnfinishedFolder,
     /// The name in messages.
@@ -278,6 +280,7 @@ impl OutputFolder {
 
 /// An output that is ready to be committed.
 #[derive(Debug)]
+#[must_use = "without a commit, no trace of it remains"]
 pub enum Finished {
     /// A file.
     File(Output),

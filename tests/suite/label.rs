@@ -302,7 +302,6 @@ fn refuses_formats_that_cannot_hold_the_labels() {
         ("label many.pgm out.bmp", "write .png or .tif"),
         ("label many.pgm out.png -n 6", "needs 4 or 8"),
         ("label many.pgm out.png -n 5", "needs 4 or 8"),
-        ("label many.pgm out.png --min-size 0", "--min-size"),
     ] {
         let (code, message) = run(path, line);
         assert_eq!((code, message.contains(part)), (2, true), "{line}: {message}");

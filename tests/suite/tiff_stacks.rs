@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use gpuproc::{
     data::{grid::Grid, placement::Placement},
     io::{
-        Sink,
+        Output, Sink,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     util::timings::Timings,
@@ -77,7 +77,7 @@ fn type_name(name: &Value) -> String {
 fn write(target: &VolumeTarget<'_>, volume: &Grid) {
     let mut writer = target.create(volume.dims, false).unwrap();
     writer.write(volume.samples.clone()).unwrap();
-    writer.finish().unwrap();
+    writer.finish().and_then(Output::commit).unwrap();
 }
 
 /// Samples, spacing and unit survive writing and reading.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use gpuproc::{
     data::{dtype::Dtype, samples::Samples, volume::Dims},
     io::{
-        Sink,
+        Output, Sink,
         volume::{Endian, Layout, StoredType, VolumeFile, VolumeTarget},
     },
     util::timings::Timings,
@@ -77,7 +77,7 @@ fn raw_volumes_have_every_type_order_and_header() {
                         let target = VolumeTarget::new(&sink, &file, dtype, to).unwrap();
                         let mut writer = target.create(DIMS.0, false).unwrap();
                         writer.write(samples.clone()).unwrap();
-                        writer.finish().unwrap();
+                        writer.finish().and_then(Output::commit).unwrap();
                         let found = fs::read(folder.join(output)).unwrap();
                         assert!(found == bytes(&samples, to), "{dtype} from {endian:?} to {to:?}");
                     }

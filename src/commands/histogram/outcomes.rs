@@ -23,7 +23,7 @@ impl Outcomes {
     /// An empty list.
     pub fn new(session: &Session) -> Self {
         /// Maximum number of bytes in memory. More go to a temporary file.
-        const MAX_BYTES: u64 = 8 << 20;
+        const MAX_BYTES: u64 = 256 << 10;
         let records = Spill::new(session.workspace(MAX_BYTES.min(session.max_memory / 8)));
         Self { records, offsets: Vec::new(), names: Vec::new() }
     }
