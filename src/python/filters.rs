@@ -19,7 +19,7 @@ use crate::{
         grid::{Grid, GridType, Shape},
         samples::Samples,
     },
-    kernels::filter::Filter,
+    kernels::{chain, filter::Filter},
     util::error::Result,
 };
 
@@ -52,7 +52,7 @@ impl<'py> Call<'_, 'py> {
         let device = device_for(array.py(), self.device, array.bytes())?;
         let (results, shape) = array.with_grids(|grids| {
             let description = Description::from(grids[0].grid_type());
-            let output = filter.describe(description.clone())?.grid;
+            let output = filter.describe(description)?.grid;
             checked_result(grids[0].grid_type(), output, grids.len())?;
             let shape = output.shape;
             if shape.samples() == 0 {
@@ -60,9 +60,7 @@ impl<'py> Call<'_, 'py> {
                 return Ok((grids.iter().map(empty).collect::<Result<Vec<_>>>()?, shape));
             }
             let run = |grid: &Borrowed<'_, Grid>| {
-                let prepared =
-                    filter.prepared(&device, &description, &mut |consume| consume(grid))?;
-                prepared.as_deref().unwrap_or(&*filter).run(&device, grid)
+                chain::apply(&*filter, &device, grid).map(|result| result.samples)
             };
             Ok((grids.iter().map(run).collect::<Result<Vec<_>>>()?, shape))
         })?;
