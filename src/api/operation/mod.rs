@@ -192,7 +192,7 @@ macro_rules! operation {
                 $(#[doc = $help:literal])+
                 $field:ident: $value:ty $(= $default:literal)? $(, within $range:expr)? $(, flag $flag:literal $(in $level:literal)? $(parse $parse:ident $note:literal)?)?
                     $(, python $python:tt)? $(, library $fixed:tt)? $(, one of $group:ident)? $(, for $needs:ident)?;
-            )+
+            )*
         }
         returns $returns:literal $(as $result:literal)?;
         $(
@@ -205,20 +205,20 @@ macro_rules! operation {
     ) => {
         $(#[doc = $text])+
         #[derive(Clone, Debug, PartialEq $(, $copy)?)]
-        pub struct $type { $($field: $value,)+ }
+        pub struct $type { $($field: $value,)* }
 
         impl Default for $type {
             fn default() -> Self {
                 Self {
                     $($field: $crate::api::operation::initial::<$value>(
                         operation!(@given $($default)? $($fixed)?)
-                    ),)+
+                    ),)*
                 }
             }
         }
 
         impl $type {
-            $(operation! { @setter $field: $value, [$($help)+] $($default)? $(, $fixed)? $(, $group)? })+
+            $(operation! { @setter $field: $value, [$($help)+] $($default)? $(, $fixed)? $(, $group)? })*
         }
 
         impl $crate::api::operation::Declared for $type {
@@ -245,7 +245,7 @@ macro_rules! operation {
                         }
                     },
                 },
-            )+];
+            )*];
             const FUNCTIONS: &'static [$crate::api::operation::Function] = &[$(
                 $crate::api::operation::Function {
                     name: stringify!($function),
