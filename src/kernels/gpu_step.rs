@@ -90,13 +90,16 @@ impl GpuLayout {
     }
 }
 
+/// Records a filter of the grid in a buffer, which it may overwrite. Returns the buffer of the result.
+type Record<'c> = Box<dyn Fn(&mut Batch<'c>, Buffer) -> Result<Buffer> + 'c>;
+
 /// A filter with its shaders and tables on a GPU, prepared for grids of one layout.
 #[expect(missing_debug_implementations, reason = "it holds functions")]
 pub struct GpuStep<'c> {
     /// The layout of the result.
     pub result: GpuLayout,
     /// Records the passes that filter the grid in a buffer, which they may overwrite. Returns the buffer of the result.
-    pub record: Box<dyn Fn(&mut Batch<'c>, Buffer) -> Result<Buffer> + 'c>,
+    pub record: Record<'c>,
     /// Reads back facts about the samples, after the batch has run. The filter needs them for its warning.
     pub read_facts: Option<Box<dyn Fn() -> Result<()> + 'c>>,
 }
