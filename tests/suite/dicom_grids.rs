@@ -444,7 +444,7 @@ fn big_endian_pixels_are_swapped_by_their_words() {
     for (bits, kind) in [(8u16, b"OB"), (8, b"OW"), (16, b"OW"), (32, b"OW")] {
         // Frames of three samples: the second begins within a word.
         let samples: Vec<u32> =
-            (1..=6).map(|i| i * 0x1234_5671 & (u32::MAX >> (32 - bits))).collect();
+            (1..=6).map(|i| (i * 0x1234_5671) & (u32::MAX >> (32 - bits))).collect();
         let mut pixels: Vec<u8> = samples
             .iter()
             .flat_map(|v| v.to_be_bytes()[4 - usize::from(bits / 8)..].to_vec())

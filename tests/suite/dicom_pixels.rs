@@ -372,7 +372,7 @@ fn plain_frames_follow_each_other_without_gaps() {
         [(1, 3u16, 3u16), (1, 5, 1), (1, 8, 2), (8, 3, 3), (8, 1, 1), (16, 3, 1)]
     {
         let samples: Vec<u16> = (1..=4 * columns * rows)
-            .map(|i| i * i % 251 * 97 & ((1u32 << bits) - 1) as u16)
+            .map(|i| (i * i % 251 * 97) & ((1u32 << bits) - 1) as u16)
             .collect();
         let bytes: Vec<u8> = match bits {
             1 => samples

@@ -62,7 +62,7 @@ fn in_blocks(filter: &Hysteresis, device: &Device, grid: &Grid, step: usize) -> 
     let pass: Pass<'_> =
         &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
     let workspace = Workspace::UNLIMITED;
-    let own = Preparation { device: device, input: &input, axis, workspace, pass };
+    let own = Preparation { device, input: &input, axis, workspace, pass };
     let prepared = filter.prepare(own).unwrap().filter.expect("components are found first");
     let mask = starts.flat_map(|start| {
         let (range, part) = block(start);

@@ -141,7 +141,7 @@ fn in_blocks(
     let input = grid.grid_type().into();
     let pass: Pass<'_> =
         &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
-    let own = Preparation { device: &device, input: &input, axis, workspace: workspace, pass };
+    let own = Preparation { device: &device, input: &input, axis, workspace, pass };
     let Ready { filter, result } = filter.prepare(own).unwrap();
     if let Some(result) = result {
         return result.as_bytes().to_vec();

@@ -196,8 +196,11 @@ fn ply_has_every_type_and_order() {
     }
 }
 
+/// Points and triangles.
+type Part<'a> = (&'a [[f32; 3]], &'a [[u32; 3]]);
+
 /// A GLB of these parts of the points and triangles, each after some bytes.
-fn glb(parts: &[(&[[f32; 3]], &[[u32; 3]])]) -> Vec<u8> {
+fn glb(parts: &[Part<'_>]) -> Vec<u8> {
     let mut binary = vec![7u8; 8];
     let (mut views, mut accessors, mut primitives) = (Vec::new(), Vec::new(), Vec::new());
     for (points, triangles) in parts {

@@ -92,7 +92,7 @@ fn ranges_are_those_of_finite_samples() {
     for (kind, bytes, expected) in [
         ("uchar", vec![200, 7, 9, 255, 30, 40, 50, 60], [7.0, 255.0]),
         ("signed char", vec![200, 7, 9, 255, 30, 40, 50, 60], [-56.0, 60.0]),
-        ("ushort", vec![0xff, 0xff].repeat(8), [65_535.0; 2]),
+        ("ushort", [0xff, 0xff].repeat(8), [65_535.0; 2]),
         ("int", [vec![0, 0, 0, 0x80], [1, 0, 0, 0].repeat(7)].concat(), [-2_147_483_648.0, 1.0]),
         ("uint", [vec![0xff; 4], [1, 0, 0, 0].repeat(7)].concat(), [1.0, 4_294_967_295.0]),
     ] {

@@ -38,11 +38,13 @@ fn measures(vertices: &[[f64; 3]], triangles: &[[usize; 3]]) -> (f64, isize) {
 /// Balls are closed (Euler number 2), rings have a hole (0), and planes end at the border of the volume (1).
 #[test]
 fn small_surfaces_keep_their_shape_and_topology() {
+    /// Name, field and Euler characteristic.
+    type Shape = (&'static str, fn([f64; 3]) -> f64, isize);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let side = 14;
     let centre = [6.4, 6.6, 6.5];
-    let shapes: [(&str, fn([f64; 3]) -> f64, isize); 3] = [
+    let shapes: [Shape; 3] = [
         ("ball", |[x, y, z]| 4.5 - (x * x + y * y + z * z).sqrt(), 2),
         ("ring", |[x, y, z]| 1.9 - (((x * x + y * y).sqrt() - 4.0).powi(2) + z * z).sqrt(), 0),
         ("plane", |[x, y, z]| 0.3 * x + 0.2 * y + z, 1),

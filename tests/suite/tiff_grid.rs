@@ -179,9 +179,9 @@ fn storages(bits: usize, count: usize) -> Vec<Storage> {
             for is_big in [false, true] {
                 let own = Storage { tile, is_planar, is_big, ..basic };
                 all.extend([own, Storage { compression: 32773, ..own }]);
-                let has_predictor = bits % 8 == 0 && bits != 24;
+                let has_predictor = bits.is_multiple_of(8) && bits != 24;
                 all.push(Storage { compression: 8, has_predictor, ..own });
-                if bits <= 16 && bits % 8 != 0 {
+                if bits <= 16 && !bits.is_multiple_of(8) {
                     all.push(Storage { is_reversed: true, ..own });
                 }
             }

@@ -97,7 +97,7 @@ fn raw_volumes_have_every_type_order_and_header() {
             works(folder, &line("o.raw", ""));
             works(folder, &line("o.raw.gz", ""));
             (0..2).for_each(|shard| {
-                drop(works(folder, &line("s.raw", &format!("--shard {shard}/2"))))
+                drop(works(folder, &line("s.raw", &format!("--shard {shard}/2"))));
             });
             works(folder, &format!("blur o.raw.gz u.raw --sigma 0 {flags}"));
             for output in ["o.raw", "s.raw", "u.raw"] {

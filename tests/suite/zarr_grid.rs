@@ -164,7 +164,7 @@ fn version_2_has_every_order_type_and_compressor() {
     for number in 0..7 * 8 {
         let (code, _) = TYPES[number % 7];
         let size: usize = code[1..].parse().unwrap();
-        let [is_big, is_fortran, is_shuffled] = [0, 1, 2].map(|bit| number / 7 >> bit & 1 == 1);
+        let [is_big, is_fortran, is_shuffled] = [0, 1, 2].map(|bit| ((number / 7) >> bit) & 1 == 1);
         let compressor = compressors[(number / 7 + 3 * number) % 7];
         let (separator, stated) = separators[number % 3];
         let (order, axes) = if is_fortran { ("F", [2, 1, 0]) } else { ("C", [0, 1, 2]) };
