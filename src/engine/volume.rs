@@ -46,6 +46,11 @@ pub fn process(
         output = plan(&*labelled.job.filter, None)?;
     }
     output.check(session)?;
+    // Shards that fail leave what they share: nothing is created for an input that is refused.
+    if shard.is_some() && labelled.is_none() {
+        let depth = 0..output.depth();
+        division(job, &file, depth, (output.held(), true), session)?;
+    }
     let writer = match shard {
         None => Some(output.create(session)?),
         Some(shard) => output.open_shared(job, (layout, shard), session)?,
@@ -53,6 +58,9 @@ pub fn process(
     let Some(mut writer) = writer else { return Ok(None) };
     let mut first = Some((file, labelled));
     let filled = (0..output.volumes()).try_for_each(|number| {
+        if writer.own().is_empty() {
+            return Ok(());
+        }
         let (file, labelled) = match first.take() {
             Some(first) => first,
             None => {
@@ -86,15 +94,13 @@ fn fill(
     session: &Session,
 ) -> Result<()> {
     let own = writer.own();
-    if own.is_empty() {
-        return Ok(());
-    }
     let division = match labelled {
         Some(labelled) => labelled.division.for_own(own),
         None => division(job, file, own, (output.held(), writer.takes_blocks()), session)?,
     };
     let job = labelled.map_or(job, |labelled| &labelled.job);
-    writer.begin(number, job.filter.output(file.grid_type())?.dtype)?;
+    let begun = writer.begin(number, job.filter.output(file.grid_type())?.dtype);
+    begun.map_err(|error| error.context(&job.source))?;
     let open = |first: usize| -> Result<Box<dyn Reader>> { Ok(Box::new(file.reader_at(first)?)) };
     let source = BlockSource::slices(file, &open);
     let prepared = job.prepared(&source, &division, session)?;

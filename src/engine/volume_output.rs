@@ -171,7 +171,8 @@ impl<'a> VolumeOutput<'a> {
         if let Form::Store(pyramid, _) = &self.form { pyramid.volumes() } else { 1 }
     }
 
-    fn depth(&self) -> usize {
+    /// Number of slices.
+    pub fn depth(&self) -> usize {
         self.result.grid.shape.dims[2]
     }
 

@@ -69,11 +69,11 @@ impl Chain {
     fn run_on_gpu(
         &self,
         device: &Device,
-        index: usize,
+        steps: Range<usize>,
         grid: &Grid,
     ) -> Result<Option<(usize, Samples)>> {
-        let steps = self.steps[index..].iter().map(|step| &**step).collect();
-        let before = Some(self.before.unwrap_or(0) + index);
+        let before = Some(self.before.unwrap_or(0) + steps.start);
+        let steps = self.steps[steps].iter().map(|step| &**step).collect();
         let chain = GpuChain { steps, before, encoding: None };
         Ok(match chain.run(device, GpuInput::Samples(grid.shape(), &grid.samples))? {
             Some((count, GpuOutput::Samples(samples))) => Some((count, samples)),
@@ -87,7 +87,7 @@ impl Chain {
         let shapes = self.shapes(input.shape());
         while let Some(step) = self.steps.get(index) {
             let grid = last.as_ref().unwrap_or(input);
-            let (count, next) = match self.run_on_gpu(device, index, grid)? {
+            let (count, next) = match self.run_on_gpu(device, index..self.steps.len(), grid)? {
                 Some((count, samples)) => (count, result(grid, shapes[index + count], samples)),
                 None => (1, apply_one(&**step, device, Workspace::UNLIMITED, grid)?),
             };
@@ -191,10 +191,8 @@ impl Filter for Chain {
             all.copies = all.copies.max(cost.copies);
             working = working.max(cost.working as f64 * samples(own) / samples(input));
             seconds = cost.core_seconds.map(|more| seconds.unwrap_or(0.0) + more).or(seconds);
-            match step.output(own) {
-                Ok(result) => own = result,
-                Err(_) => break,
-            }
+            // One grey sample may lack channels that the step needs.
+            own = step.output(own).unwrap_or(own);
         }
         all.working = input.dtype.size() as u64 + working.ceil() as u64;
         Cost { core_seconds: seconds, ..all }
@@ -218,7 +216,10 @@ impl Filter for Chain {
         let mut index = 0;
         while let Some(step) = self.steps.get(index) {
             let (grid, shape) = (last.as_ref().unwrap_or(input), shapes[index]);
-            let on_gpu = self.run_on_gpu(device, index, grid)?;
+            // Beside its range, a step would find facts about samples that are not results.
+            let finds = |at: &usize| ranges[*at] != held && !self.steps[*at].finding().is_null();
+            let end = (index + 1..self.steps.len()).find(finds).unwrap_or(self.steps.len());
+            let on_gpu = self.run_on_gpu(device, index..end, grid)?;
             let count = on_gpu.as_ref().map_or(1, |(count, _)| *count);
             let output = ranges[index + count].clone();
             let own = Block { axis, shape, input: held, output: output.clone() };

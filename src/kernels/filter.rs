@@ -164,8 +164,16 @@ impl dyn Filter + '_ {
     /// The axis along which the result of every volume has one sample. Image formats can hold such a result.
     pub fn flat_axis(&self) -> Option<usize> {
         let shape = Shape { dims: [1 << 10; 3], channels: 1 };
-        let result = self.output(GridType { shape, dtype: Dtype::U8 }).ok()?;
-        result.shape.dims.iter().position(|&dim| dim == 1)
+        let mut own = GridType { shape, dtype: Dtype::U8 };
+        let flat = |own: GridType| own.shape.dims.iter().position(|&dim| dim == 1);
+        if self.steps().is_empty() {
+            return flat(self.output(own).ok()?);
+        }
+        // The first step that makes an axis flat decides: the image lies along the other two.
+        self.steps().iter().find_map(|step| {
+            own = step.output(own).unwrap_or(own);
+            flat(own)
+        })
     }
 
     /// The reach of a whole result along `axis`, for an input of size `shape`.
