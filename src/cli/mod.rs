@@ -41,7 +41,7 @@ use crate::{
     util::{
         error::{Error, Kind, Result},
         program, simd,
-        threads::start_pool,
+        thread_pool::start_pool,
         timings::Timings,
     },
 };

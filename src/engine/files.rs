@@ -16,7 +16,7 @@ use crate::{
     },
     flow::FilterCost,
     io::{
-        Finished, Sink, Source, Sources,
+        Finished, Sink, Source, Sources, allow_broken_pipe,
         identity::Identity,
         image::{ImageFormat, has_jpeg_name, is_jpeg, jpeg, planned_size, sample_bytes},
         marker::Marker,
@@ -184,7 +184,8 @@ impl Files<'_> {
         };
         // The output gets its name only after nothing else can fail.
         job.report_warning(session)?;
-        session.timings.time("write", || finished.map_or(Ok(()), Finished::commit))?;
+        let commit = || finished.map_or(Ok(()), Finished::commit);
+        allow_broken_pipe(session.timings.time("write", commit))?;
         job.finish_side()?;
         session.timings.add_result(|| {
             let mut result = job.filter.parameters();

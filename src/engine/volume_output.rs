@@ -391,7 +391,7 @@ struct StoreWriter<'p> {
     writer: Option<PyramidWriter<'p>>,
 }
 
-/// Where a store is written.
+/// Output folder of a store.
 enum Place<'p> {
     New(OutputFolder),
     Shared(SharedOutput, Complete<'p>),

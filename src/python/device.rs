@@ -17,7 +17,7 @@ use super::error::{exception, start_log};
 use crate::{
     device::{self, DeviceChoice, automatic},
     gpu,
-    util::{threads::start_pool, timings::Timings},
+    util::{thread_pool::start_pool, timings::Timings},
 };
 
 /// A device that runs operations: the CPU or a GPU, with the same results.

@@ -81,6 +81,11 @@ struct Argument {
     help: String,
 }
 
+/// The name of an argument in documentation.
+fn quoted<T>(own: &Parameter<T>) -> String {
+    format!("`{}`", own.python)
+}
+
 /// The parameters of a function.
 fn parameters<T: Operation>(function: &Function) -> Vec<&'static Parameter<T>> {
     let named = |name: &&'static str| T::PARAMETERS.iter().find(|own| own.name == *name);
@@ -117,7 +122,7 @@ fn declarations<T: Operation>() -> Vec<Declaration> {
         });
         let own = parameters::<T>(function).into_iter().map(|own| Argument::of(own, function));
         let arguments: Vec<_> = own.chain(others).collect();
-        let text = spelled::<T>(function.text.unwrap_or(T::TEXT), |own| own.python);
+        let text = spelled::<T>(function.text.unwrap_or(T::TEXT), quoted);
         let documentation = format!(
             "{}\nParameters\n----------\nimage : array_like\n    {image}.\n{}\n\
              Returns\n-------\nndarray\n    {}\n\n\
@@ -180,7 +185,7 @@ impl Argument {
             Some(default) => format!(", default {default}"),
             None => String::new(),
         };
-        let mut help = own.help(note, |own| own.python);
+        let mut help = own.help(note, quoted);
         if default.is_some_and(|default| default != "None")
             && let (Some(start), Some(end)) = (help.find(" [default"), help.find(']'))
         {

@@ -182,6 +182,9 @@ pub fn check_range(name: &str, value: f64, range: RangeInclusive<f64>) -> Result
         f64::MAX => format!("{min} or more"),
         _ => format!("{min} to {max}"),
     };
+    // The shortest text of a float may be another integer.
+    let is_whole = value.fract() == 0.0 && value.abs() < 1e19;
+    let value = if is_whole { format!("{value:.0}") } else { value.to_string() };
     Err(Error::usage(format_args!("{name} is {value}, expected {expected}")))
 }
 

@@ -5,6 +5,7 @@
 //! | `error` | the error of all functions, its kinds and exit codes |
 //! | `memory` | large allocations that fail as errors, and huge pages |
 //! | `threads` | starts threads, also if the system grants only a few |
+//! | `thread_pool` | the threads of the parallel loops |
 //! | `parallel` | loops over all threads |
 //! | `program` | the command line, and how the program is started again |
 //! | `cache` | prefetching, and stores that bypass the caches |
@@ -20,5 +21,7 @@ pub mod parallel;
 pub(crate) mod program;
 pub mod simd;
 pub mod spill;
+#[cfg(feature = "cli")]
+pub(crate) mod thread_pool;
 pub(crate) mod threads;
 pub mod timings;

@@ -16,7 +16,7 @@ const SIZE: [usize; 2] = [5, 4];
 
 type Pixel = [u8; 4];
 
-/// What happens to the area of a frame before the next one.
+/// Disposal of a frame before the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Disposal {
     Keep,

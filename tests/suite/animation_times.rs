@@ -38,7 +38,7 @@ fn positions<'a>(file: &'a [u8], part: &'a [u8]) -> impl Iterator<Item = usize> 
     file.windows(part.len()).enumerate().filter(move |(_, found)| *found == part).map(|(at, _)| at)
 }
 
-/// Delays as numerator and denominator, and plays (0 for forever), as they are stored in a file.
+/// Delays as numerator and denominator, and plays (0 for forever), as in a file.
 fn times(path: &Path) -> (u32, Vec<[u32; 2]>) {
     let file = fs::read(path).unwrap();
     let half = |at: usize| u32::from(u16::from_le_bytes([file[at], file[at + 1]]));

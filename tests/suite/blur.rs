@@ -53,7 +53,7 @@ fn u8_matches_reference_for_all_edge_modes_and_channel_counts() {
             let check = |dims, blur| {
                 check_u8(&Blur { edge, ..blur }, &noise_u8(dims, channels, seed as u64));
             };
-            // Both radii with each edge mode and each channel count. Each needs shaders of its own.
+            // Both radii with each edge mode and each channel count. Each combination needs separate shaders.
             let boxed = box_blur(if (seed + channels).is_multiple_of(2) { 1 } else { 9 });
             for dims in [[1, 1, 1], [2, 3, 1], [67, 31, 1]] {
                 [gaussian(4.0), boxed.clone()].into_iter().for_each(|blur| check(dims, blur));

@@ -364,3 +364,22 @@ fn steps_of_images_stay_on_the_gpu() {
         assert!(results.iter().all(|result| *result == results[0]), "{line}");
     }
 }
+
+/// Each position has a 0 within five slices, unless a block cuts its neighbours off. Such results belong to another block, and
+/// say nothing about the mask.
+#[test]
+fn thresholds_find_no_facts_about_the_halo_of_a_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let slices = (0..100).flat_map(|z| [if z % 11 == 0 { 0u8 } else { 200 }; 64 * 64]);
+    fs::write(folder.path().join("w_64x64x100_uint8.raw"), slices.collect::<Vec<_>>()).unwrap();
+    let line = "morph w_64x64x100_uint8.raw --op erode --radius 0,0,5 --then threshold --value 0.5 -o m.nrrd \
+                --max-memory 600k -v";
+    for device in device_names() {
+        let mut command = gpuproc();
+        command.current_dir(&folder).args(["--device", device]).args(line.split_whitespace());
+        let output = command.assert().success().get_output().clone();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("in blocks of"), "{device}: {stderr}");
+        assert!(stderr.contains("all samples of the mask are 0"), "{device}: {stderr}");
+    }
+}

@@ -1,4 +1,4 @@
-//! What each image format keeps of an image, and what it reports as lost: densities, blocks of metadata, linear light,
+//! Content of an image that each format keeps or reports as lost: densities, blocks of metadata, linear light,
 //! grey palettes and pages. The expected values are those of the specifications of the formats.
 
 use std::{fs, io::Cursor, path::Path};

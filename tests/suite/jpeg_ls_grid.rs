@@ -265,7 +265,7 @@ fn segment(marker: u8, body: &[u8]) -> Vec<u8> {
     [&[0xff, marker], &(body.len() as u16 + 2).to_be_bytes()[..], body].concat()
 }
 
-/// Encodes `components`, each in a scan of its own, and replaces their samples by the reconstructed ones. Without
+/// Encodes `components`, each in a separate scan, and replaces their samples by the reconstructed ones. Without
 /// `stated`, the parameters are the default ones.
 fn encode(
     components: &mut [Vec<i32>],

@@ -91,7 +91,7 @@ fn off_has_comments_kinds_and_colours() {
     }
 }
 
-/// Corners at one place are one vertex, also 0 and -0.
+/// Corners with equal coordinates are one vertex, also 0 and -0.
 #[test]
 fn stl_is_text_or_binary() {
     let corners: Vec<[f32; 3]> =
@@ -173,7 +173,7 @@ fn ply_has_every_type_and_order() {
                         face.iter().for_each(|&v| put(index, v.into()));
                         put("uchar", 3.0);
                     }
-                    // Each element of a text has a line of its own.
+                    // A text has one line per element.
                     if format == "ascii" {
                         let words: Vec<String> = String::from_utf8(body)
                             .unwrap()

@@ -326,3 +326,16 @@ fn nan_and_zeros_of_both_signs_have_an_order() {
         }
     }
 }
+
+/// The picture of two projections lies in the plane of the first one.
+#[test]
+fn a_line_of_samples_lies_in_the_plane_of_the_first_projection() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<u8> = (0..20 * 16 * 8).map(|at| (at * 7 % 251) as u8).collect();
+    fs::write(folder.path().join("v_20x16x8_uint8.raw"), &samples).unwrap();
+    works(folder.path(), "project v_20x16x8_uint8.raw p.png --then project --axis x");
+    let image = image::open(folder.path().join("p.png")).unwrap().into_luma8();
+    let line = |y: usize| (0..8 * 20).map(|at| samples[(at / 20 * 16 + y) * 20 + at % 20]).max();
+    let expected: Vec<u8> = (0..16).filter_map(line).collect();
+    assert_eq!((image.dimensions(), image.into_raw()), ((1, 16), expected));
+}

@@ -482,3 +482,17 @@ fn merged_histograms_of_file_lists_equal_one_process() {
     assert_eq!(run(path, "merge 0.part 1.part -o joined.csv -o joined.json").0, 3);
     assert_same_files(path, &TABLES[..2], "one input is broken");
 }
+
+/// Other processes would wait for a shard that can never be done.
+#[test]
+fn shards_of_refused_inputs_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_400x400x40_uint8.raw"), vec![1; 400 * 400 * 40]).unwrap();
+    for output in ["o.nrrd", "o.zarr"] {
+        let line = format!("blur v_400x400x40_uint8.raw {output} -s 9 --shard 0/2 --max-memory 1M");
+        let (code, stderr) = run(folder, &line);
+        assert!(code == 4 && stderr.contains("raise --max-memory"), "{code}: {stderr}");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "{output}");
+    }
+}

@@ -81,7 +81,7 @@ impl<T> Parameter<T> {
 
     /// The documentation, in which each parameter between backticks is replaced by the `name` that a front end has for
     /// it, such as its flag. `note` is added at the end of the first paragraph, before the default.
-    pub fn help(&self, note: &str, name: fn(&Self) -> &'static str) -> String
+    pub fn help(&self, note: &str, name: impl Fn(&Self) -> String) -> String
     where
         T: Declared,
     {
@@ -128,10 +128,10 @@ pub trait Declared: Clone + Default + Send + Sync + 'static {
 }
 
 /// `text`, in which each parameter between backticks is replaced by the `name` that a front end has for it.
-pub fn spelled<T: Declared>(text: &str, name: fn(&Parameter<T>) -> &'static str) -> String {
+pub fn spelled<T: Declared>(text: &str, name: impl Fn(&Parameter<T>) -> String) -> String {
     T::PARAMETERS
         .iter()
-        .fold(text.to_owned(), |text, own| text.replace(&format!("`{}`", own.name), name(own)))
+        .fold(text.to_owned(), |text, own| text.replace(&format!("`{}`", own.name), &name(own)))
 }
 
 /// Replaces the parameter that an error is about by the `name` that a front end has for it.

@@ -60,7 +60,7 @@ impl<T: Operation> Args for OperationArgs<T> {
                 .group(ArgGroup::new(group).required(true))
                 .override_usage(format!("gpuproc {name} [OPTIONS] <{shown}> [FILE]..."));
         }
-        let text = unwrapped(&spelled::<T>(T::TEXT, long_name));
+        let text = unwrapped(&spelled::<T>(T::TEXT, flag_name));
         let examples = T::EXAMPLES.iter().map(|line| format!("\n  {line}"));
         FilterArgs::augment_args(command)
             .about(first_paragraph(&text).trim_end_matches('.').to_owned())
@@ -115,7 +115,7 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
         (_, Kind::Number { is_per_axis: true, .. }) => ", or one per axis: 3,3,1".into(),
         _ => String::new(),
     };
-    let text = unwrapped(&own.help(&note, long_name));
+    let text = unwrapped(&own.help(&note, flag_name));
     let help = first_paragraph(&text).to_owned();
     let mut arg =
         Arg::new(own.name).short(short.chars().nth(1)).long(long_name(own).trim_start_matches('-'));
@@ -143,7 +143,7 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     match own.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Choice(choices) | Kind::Axis(choices) => {
-            arg.value_parser(choice_parser(choices, |text| spelled::<T>(text, long_name)))
+            arg.value_parser(choice_parser(choices, |text| spelled::<T>(text, flag_name)))
         }
         Kind::Choices(choices) => {
             let parser = choice_parser(choices, str::to_owned);
@@ -232,6 +232,11 @@ fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String 
 fn choices_or_number(choices: &[Choice]) -> String {
     let names: Vec<_> = choices.iter().map(Choice::name).collect();
     format!("{} or a number", names.join(", "))
+}
+
+/// The long name of a flag in texts.
+fn flag_name<T>(own: &Parameter<T>) -> String {
+    long_name(own).to_owned()
 }
 
 /// The long name of a flag, with its dashes.
