@@ -232,7 +232,7 @@ pub(super) fn filtered<O: Raster>(
     Ok(O::from_grid(result))
 }
 
-/// Like [`apply`], but block by block along the slowest axis, with reports of progress.
+/// Like [`chain::apply`], but block by block along the slowest axis, with reports of progress.
 fn in_blocks(progress: &Progress<'_>, filter: &Arc<dyn Kernel>, grid: &Grid) -> Result<Grid> {
     /// Maximum number of blocks.
     const BLOCKS: usize = 32;
