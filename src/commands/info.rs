@@ -13,8 +13,8 @@ use crate::{
         surface::Surface,
     },
     engine::{hints, progress::printable, reduce::for_each_block, session::Session},
-    for_number,
     flow::Host,
+    for_number,
     io::{
         Source,
         array::{ArrayFormat, ArrayReader, npy},

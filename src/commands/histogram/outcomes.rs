@@ -4,8 +4,8 @@ use std::io;
 
 use super::tally::{Name, Outcome};
 use crate::{
-    flow::Host,
     engine::session::Session,
+    flow::Host,
     util::{error::Result, spill::Spill},
 };
 
