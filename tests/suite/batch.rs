@@ -164,9 +164,9 @@ fn batch_stays_within_max_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_file_count() {
-    // Enough files to fill the output buffers.
-    const FEW: usize = 500;
-    const MANY: usize = 2500;
+    // Enough files to fill the buffers of texts, which have 256 KiB.
+    const FEW: usize = 1500;
+    const MANY: usize = 3500;
     let folder = tempfile::tempdir().unwrap();
     let pixels = Noise(5).bytes(512);
     image::save_buffer(folder.path().join("a.pgm"), &pixels[..64], 8, 8, image::ColorType::L8)
