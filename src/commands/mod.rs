@@ -2,7 +2,7 @@
 //!
 //! A command is a clap struct `Args` and a function `run` with three steps: read, run a kernel on the session's device,
 //! write.
-//! 1. `run` first turns `Args` into a validated `Job`: defaults are filled in, contradictions are usage errors, outputs
+//! 1. `run` first turns `Args` into a validated job: defaults are filled in, contradictions are usage errors, outputs
 //!    have known formats. The steps take the job and never `Args`, so that a step can be read, tested and reused
 //!    without the command line.
 //! 2. A command of more than one screen is a folder: `flags.rs` holds the clap struct, the parsers of

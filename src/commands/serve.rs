@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct Request {
     #[serde(default)]
     id: Value,
     arguments: Vec<String>,
@@ -101,7 +101,7 @@ pub fn supervise(args: &Args) -> Result<()> {
                     (answer, None)
                 }
                 Err(status) => {
-                    let id = serde_json::from_slice::<Job>(line).map_or(Value::Null, |job| job.id);
+                    let id = serde_json::from_slice::<Request>(line).map_or(Value::Null, |job| job.id);
                     (failed(id, ended(status)), Some(status))
                 }
             },
@@ -156,10 +156,10 @@ fn for_each_line(
 
 /// Runs the job that a line describes and returns the answer.
 fn run_job(line: &[u8], session: &Session, run_line: RunLine) -> String {
-    let (started, job) = (Instant::now(), serde_json::from_slice::<Job>(line));
+    let (started, job) = (Instant::now(), serde_json::from_slice::<Request>(line));
     let (id, messages, result) = match job {
         Err(error) => (Value::Null, Vec::new(), Err(Error::usage("invalid job").caused_by(error))),
-        Ok(Job { id, arguments }) => {
+        Ok(Request { id, arguments }) => {
             let words = arguments.into_iter().map(OsString::from).collect();
             let work = || memory::catch(|| run_line(session, words));
             let (messages, result) = progress::collect(|| catch_unwind(AssertUnwindSafe(work)));

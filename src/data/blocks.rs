@@ -85,9 +85,9 @@ pub struct Blocks(pub [Split; 3]);
 
 /// A block along x, y and z.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block(pub [Span; 3]);
+pub struct BlockSpans(pub [Span; 3]);
 
-impl Block {
+impl BlockSpans {
     /// Size along x, y and z with the halo.
     pub fn padded(&self) -> [usize; 3] {
         self.0.each_ref().map(|span| span.padded.len())
@@ -135,11 +135,11 @@ impl Blocks {
     }
 
     /// All blocks, along x first.
-    pub fn iter(self) -> impl Iterator<Item = Block> {
+    pub fn iter(self) -> impl Iterator<Item = BlockSpans> {
         let [nx, ny, nz] = self.0.map(|axis| axis.count());
         (0..nx * ny * nz).map(move |number| {
             let index = [number % nx, number / nx % ny, number / nx / ny];
-            Block(std::array::from_fn(|axis| self.0[axis].span(index[axis])))
+            BlockSpans(std::array::from_fn(|axis| self.0[axis].span(index[axis])))
         })
     }
 
@@ -169,7 +169,12 @@ impl Blocks {
     }
 
     /// Copies the samples of a padded block from a grid with `channels` samples per position.
-    pub fn gather<T: Copy>(&self, block: &Block, channels: usize, grid: &[T]) -> Result<Vec<T>> {
+    pub fn gather<T: Copy>(
+        &self,
+        block: &BlockSpans,
+        channels: usize,
+        grid: &[T],
+    ) -> Result<Vec<T>> {
         let [nx, ny, nz] = self.dims();
         let [x, y, z] = block.0.each_ref().map(|span| span.padded.clone());
         let mut samples = memory::room(x.len() * y.len() * z.len() * channels)?;
@@ -188,7 +193,13 @@ impl Blocks {
     }
 
     /// Copies the core of a padded block's `samples` to its position in `grid`.
-    pub fn scatter<T: Copy>(&self, block: &Block, channels: usize, samples: &[T], grid: &mut [T]) {
+    pub fn scatter<T: Copy>(
+        &self,
+        block: &BlockSpans,
+        channels: usize,
+        samples: &[T],
+        grid: &mut [T],
+    ) {
         let [nx, ny, _] = self.dims();
         let [x, y, z] = &block.0;
         let len = x.core.len() * channels;

@@ -11,7 +11,7 @@ pub(super) const PASS_BITS: u32 = 2;
 const PASS_BITS_12: u32 = 1;
 
 /// A block, row by row.
-pub type Block = [[i32; 8]; 8];
+pub type Values8x8 = [[i32; 8]; 8];
 
 /// The basis functions of the frequencies 0, 2, 4 and 6, at samples 0 to 3. They are symmetric about the center.
 pub(super) const EVEN: [[i32; 4]; 4] = {
@@ -46,7 +46,7 @@ pub(super) const fn fixed_16(value: f64) -> i32 {
 }
 
 /// Multiplies coefficients, row by row, by their quantization steps. Products wrap around.
-pub(super) fn dequantized<S: Copy + Into<i32>>(block: &[i16; 64], steps: &[S; 64]) -> Block {
+pub(super) fn dequantized<S: Copy + Into<i32>>(block: &[i16; 64], steps: &[S; 64]) -> Values8x8 {
     let product = |i: usize| i32::from(block[i]).wrapping_mul(steps[i].into());
     std::array::from_fn(|y| std::array::from_fn(|x| product(8 * y + x)))
 }
@@ -62,17 +62,17 @@ pub(super) const fn transposed(matrix: [[i32; 4]; 4]) -> [[i32; 4]; 4] {
 }
 
 /// The inverse DCT of a block of 8-bit samples, without the shift of 128.
-pub fn inverse(block: Block) -> Block {
+pub fn inverse(block: Values8x8) -> Values8x8 {
     inverse_passes(block, PASS_BITS)
 }
 
 /// [`inverse`] for samples of 12 bits, of which libjpeg keeps one fraction bit less between the passes.
-pub fn inverse_12_bits(block: Block) -> Block {
+pub fn inverse_12_bits(block: Values8x8) -> Values8x8 {
     inverse_passes(block, PASS_BITS_12)
 }
 
 /// The columns come first. The result of both passes is 8 times too large before the last shift.
-fn inverse_passes(block: Block, pass_bits: u32) -> Block {
+fn inverse_passes(block: Values8x8, pass_bits: u32) -> Values8x8 {
     let [[dc, others @ ..], rows @ ..] = &block;
     if *others == [0; 7] && *rows == [[0; 8]; 7] {
         let [first, ..] = inverse_line([*dc, 0, 0, 0, 0, 0, 0, 0], BITS - pass_bits);
@@ -92,7 +92,7 @@ fn inverse_line(v: [i32; 8], shift: u32) -> [i32; 8] {
 }
 
 /// The forward DCT, 8 times too large: first the rows, then the columns.
-pub fn forward(block: Block) -> Block {
+pub fn forward(block: Values8x8) -> Values8x8 {
     let rows = block.map(|row| forward_line(row, BITS - PASS_BITS));
     transpose_block(transpose_block(rows).map(|column| forward_line(column, BITS + PASS_BITS)))
 }
@@ -112,6 +112,6 @@ fn rounded(value: i32, shift: u32) -> i32 {
     value.wrapping_add(1 << (shift - 1)) >> shift
 }
 
-fn transpose_block(block: Block) -> Block {
+fn transpose_block(block: Values8x8) -> Values8x8 {
     std::array::from_fn(|y| std::array::from_fn(|x| block[x][y]))
 }

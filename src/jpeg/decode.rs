@@ -8,7 +8,7 @@ use super::{
     damage::{Damage, DamageMap},
     header::{JpegFile, Process, Scan},
     render::Renderer,
-    scan::{BlockRow, RowSink, Target, read_ac, read_dc},
+    scan::{BlockRow, RowSink, ScanOutput, read_ac, read_dc},
     stream::{Bands, Consume, Stream},
 };
 use crate::util::{
@@ -99,7 +99,7 @@ impl JpegFile<'_> {
         // The members of a scan are in the order of the components.
         let rows = planes.iter_mut().enumerate().filter(|(c, _)| is_last(*c));
         let rows = rows.map(|(_, rows)| rows.as_mut_slice()).collect();
-        read_ac(self, last, Target { rows, dc: &dc, output: Some(output) }, damage);
+        read_ac(self, last, ScanOutput { rows, dc: &dc, output: Some(output) }, damage);
     }
 
     /// Reads `scans` in parallel. Scans of DC coefficients do not depend on scans of AC coefficients, and these do not
@@ -124,7 +124,7 @@ impl JpegFile<'_> {
                 scope.spawn(move |_| {
                     for scan in chain {
                         let rows = rows.iter_mut().map(|rows| rows.as_mut_slice()).collect();
-                        read_ac(self, scan, Target { rows, dc: &[], output: None }, damage);
+                        read_ac(self, scan, ScanOutput { rows, dc: &[], output: None }, damage);
                     }
                 });
             }

@@ -64,7 +64,7 @@ pub trait RowSink {
 }
 
 /// The destination of the AC coefficients of a scan. In sequential files, it also takes the DC coefficients.
-pub struct Target<'a> {
+pub struct ScanOutput<'a> {
     /// All rows of each component of the scan. Rows that no scan has reached are empty.
     pub rows: Vec<&'a mut [BlockRow]>,
     /// DC coefficients of each component of a progressive file.
@@ -88,7 +88,7 @@ pub fn read_dc(file: &JpegFile<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &D
 }
 
 /// Reads AC coefficients, and in sequential files also DC coefficients.
-pub fn read_ac(file: &JpegFile<'_>, scan: &Scan, target: Target<'_>, damage: &DamageMap) {
+pub fn read_ac(file: &JpegFile<'_>, scan: &Scan, target: ScanOutput<'_>, damage: &DamageMap) {
     let data = ScanData::new(file, scan);
     match (file.process, scan.refines, target) {
         (Process::Progressive, false, target) => {
@@ -97,7 +97,7 @@ pub fn read_ac(file: &JpegFile<'_>, scan: &Scan, target: Target<'_>, damage: &Da
         (Process::Progressive, true, target) => {
             data.read(&mut AcReader::<REFINEMENT>::new(&data, target, 0), damage);
         }
-        (_, _, Target { output: Some(output), .. }) if data.has_row_groups() => {
+        (_, _, ScanOutput { output: Some(output), .. }) if data.has_row_groups() => {
             read_row_groups(&data, output, damage);
         }
         (.., target) => data.read(&mut AcReader::<SEQUENTIAL>::new(&data, target, 0), damage),
@@ -113,7 +113,7 @@ fn read_row_groups(data: &ScanData<'_>, output: &mut dyn RowSink, damage: &Damag
         };
         let mut rows: Vec<Vec<BlockRow>> = steps.iter().map(empty).collect();
         let slices = rows.iter_mut().map(Vec::as_mut_slice).collect();
-        let target = Target { rows: slices, dc: &[], output: None };
+        let target = ScanOutput { rows: slices, dc: &[], output: None };
         let mut reader = AcReader::<SEQUENTIAL>::new(data, target, group.rows.start);
         let mut intervals = data.intervals(group.intervals.clone());
         data.read_rows(group.rows.clone(), &mut intervals, &mut reader, damage);
@@ -386,13 +386,13 @@ struct AcReader<'a, 't, const KIND: u8> {
     frame: &'a Frame,
     scan: &'a Scan,
     order: &'a BlockOrder,
-    target: Target<'t>,
+    target: ScanOutput<'t>,
     /// Number of the scan's row with which the rows of the target begin.
     first: usize,
 }
 
 impl<'a, 't, const KIND: u8> AcReader<'a, 't, KIND> {
-    fn new(data: &'a ScanData<'_>, target: Target<'t>, first: usize) -> Self {
+    fn new(data: &'a ScanData<'_>, target: ScanOutput<'t>, first: usize) -> Self {
         Self { frame: data.frame, scan: data.scan, order: &data.order, target, first }
     }
 

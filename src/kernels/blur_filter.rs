@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::{
-    blur::{Blur, BlurByAxis, Edge, Format, Method, Taps},
+    blur::{Blur, BlurByAxis, Edge, Method, PassFormat, Taps},
     filter::{Block, Cost, Filter, Properties, Reach},
     gpu_step::{GpuFilter, GpuLayout, GpuStep, GpuStepResult},
 };
@@ -24,9 +24,9 @@ use crate::{
 impl GpuFilter for Blur {
     fn prepare<'c>(&'c self, context: &'c Context, input: GpuLayout) -> GpuStepResult<'c> {
         let format = match input.grid.dtype {
-            Dtype::U8 => Format::U8,
-            Dtype::U16 => Format::U16,
-            Dtype::F32 => Format::F32,
+            Dtype::U8 => PassFormat::U8,
+            Dtype::U16 => PassFormat::U16,
+            Dtype::F32 => PassFormat::F32,
             _ => return Ok(None),
         };
         // The passes work on padded rows.

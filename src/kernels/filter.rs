@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// One pass over all samples of an input: calls its argument with each block in turn, perhaps on another thread.
-pub type Pass<'a> = &'a mut dyn FnMut(Consumer<'_>) -> Result<()>;
+pub type InputPass<'a> = &'a mut dyn FnMut(Consumer<'_>) -> Result<()>;
 
 /// Function that is called with each block of an input.
 pub type Consumer<'a> = &'a mut (dyn FnMut(&Grid) -> Result<()> + Send);
@@ -119,7 +119,7 @@ pub struct Preparation<'a> {
     /// Memory for tables.
     pub workspace: Workspace,
     /// Reads the input.
-    pub pass: Pass<'a>,
+    pub pass: InputPass<'a>,
 }
 
 /// A filter that is prepared for an input.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    filter::{Block, Cost, Filter, Pass, Preparation, Properties, Ready},
+    filter::{Block, Cost, Filter, InputPass, Preparation, Properties, Ready},
     histogram::Luma,
     label::{Components, Labels, Reach, Rule, Slices, table_bytes},
     pointwise::combined,
@@ -50,7 +50,7 @@ impl Hysteresis {
     }
 
     /// The components of an input of size `shape`. A component that is too light has no sample above the high threshold.
-    fn labels(&self, shape: Shape, pass: Pass<'_>) -> Result<Labels> {
+    fn labels(&self, shape: Shape, pass: InputPass<'_>) -> Result<Labels> {
         let mut components = Components::new(RULE, Slices::of(shape.dims), self.workspace);
         pass(&mut |grid| {
             if grid.shape() == shape {

@@ -38,7 +38,7 @@ use crate::{
 /// A NumPy array in C order, whose samples are grids one after the other.
 pub(super) struct Array<'py> {
     array: Bound<'py, PyUntypedArray>,
-    pub layout: Layout,
+    pub layout: ArrayAxes,
     pub dtype: Dtype,
     /// Whether the array holds booleans, which are read as u8.
     pub is_bool: bool,
@@ -46,7 +46,7 @@ pub(super) struct Array<'py> {
 
 /// The meaning of the axes of an array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct ArrayAxes {
     /// Number of grids. An array whose channels are not interleaved has one for each channel.
     pub grids: usize,
     /// Size of a grid along x, y and z. Axes that the array lacks have size 1.
@@ -132,7 +132,7 @@ impl<'py> Array<'py> {
         }
         let mut dims = [1; 3];
         dims.iter_mut().zip(sizes.iter().rev()).for_each(|(dim, &size)| *dim = size);
-        let layout = Layout { grids, dims, axes, channels, channel_axis, is_interleaved };
+        let layout = ArrayAxes { grids, dims, axes, channels, channel_axis, is_interleaved };
         let (array, dtype, is_bool) = in_order(array, &Dtype::SAMPLES)?;
         Ok(Self { array, layout, dtype, is_bool })
     }
@@ -152,7 +152,7 @@ impl<'py> Array<'py> {
         &self,
         work: impl FnOnce(&[Borrowed<'_, Grid>]) -> Result<R> + Send,
     ) -> PyResult<R> {
-        let Layout { grids, dims, channels, .. } = self.layout;
+        let ArrayAxes { grids, dims, channels, .. } = self.layout;
         for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => self.detached::<T, R>(|samples| {
             let len = samples.len() / grids;
             let grid = |at: usize| {
@@ -202,7 +202,7 @@ impl<'py> Array<'py> {
         dims: [usize; 3],
         channels: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Layout { grids, axes, channel_axis, is_interleaved, .. } = self.layout;
+        let ArrayAxes { grids, axes, channel_axis, is_interleaved, .. } = self.layout;
         let mut shape: Vec<usize> = dims[..axes].iter().rev().copied().collect();
         let mut results = results.into_iter();
         let mut samples = results.next().expect("there is a grid");

@@ -11,7 +11,7 @@ use gpuproc::{
     device::{Device, DeviceChoice},
     kernels::{
         chain::apply,
-        filter::{Block, Filter, Pass, Preparation},
+        filter::{Block, Filter, InputPass, Preparation},
         hysteresis::Hysteresis,
     },
     util::{spill::Workspace, timings::Timings},
@@ -59,7 +59,7 @@ fn in_blocks(filter: &Hysteresis, device: &Device, grid: &Grid, step: usize) -> 
     };
     let starts = (0..len).step_by(step);
     let (input, shape) = (grid.grid_type().into(), grid.shape());
-    let pass: Pass<'_> =
+    let pass: InputPass<'_> =
         &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
     let workspace = Workspace::UNLIMITED;
     let own = Preparation { device, input: &input, axis, workspace, pass };

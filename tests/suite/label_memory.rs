@@ -12,7 +12,7 @@ use gpuproc::{
     },
     device::{Device, DeviceChoice},
     kernels::{
-        filter::{Block, Filter, Pass, Preparation, Ready},
+        filter::{Block, Filter, InputPass, Preparation, Ready},
         hysteresis::Hysteresis,
         label::Label,
     },
@@ -139,7 +139,7 @@ fn in_blocks(
     };
     let starts = (0..len).step_by(step);
     let input = grid.grid_type().into();
-    let pass: Pass<'_> =
+    let pass: InputPass<'_> =
         &mut |consume| starts.clone().try_for_each(|start| consume(&block(start).1));
     let own = Preparation { device: &device, input: &input, axis, workspace, pass };
     let Ready { filter, result } = filter.prepare(own).unwrap();

@@ -1,6 +1,6 @@
 //! Counts many inputs in parallel.
 
-use super::{adjust, count, input::Input, job::Job, tally::Tally};
+use super::{adjust, count, input::Input, job::HistogramJob, tally::Tally};
 use crate::{
     data::shard::Shard,
     engine::{
@@ -16,7 +16,7 @@ use crate::{
 /// Counts `files`, of volumes only the slices of `shard`. Several threads call `finish` with the counts of a file;
 /// `consume` gets the index of each file and the result of `finish`, in order. Returns the number of files that failed.
 pub fn count_all<O: Send>(
-    job: &Job,
+    job: &HistogramJob,
     files: &Sources,
     shard: Shard,
     session: &Session,
@@ -42,7 +42,7 @@ pub fn count_all<O: Send>(
 }
 
 struct Inputs<'a, F> {
-    job: &'a Job,
+    job: &'a HistogramJob,
     /// Of volumes, only the slices of this shard are counted.
     shard: Shard,
     session: &'a Session,

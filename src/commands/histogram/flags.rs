@@ -3,7 +3,10 @@
 use std::{io::IsTerminal, mem::take};
 
 use super::{
-    job::{Adjustment, Channel, FORMATS, Format, Job, Outputs, PerInput, Settings, resolve_format},
+    job::{
+        Adjustment, Channel, FORMATS, Format, HistogramJob, Outputs, PerInput, Settings,
+        resolve_format,
+    },
     style::PlotStyle,
     view::View,
 };
@@ -115,7 +118,7 @@ impl Args {
     }
 
     /// Validates the flags.
-    pub fn job(mut self, session: &Session) -> Result<Job> {
+    pub fn job(mut self, session: &Session) -> Result<HistogramJob> {
         let inputs = self.list.inputs(take(&mut self.inputs), session)?;
         let inputs = self.folders.pictures(inputs, self.volume.layout().describes_volume())?;
         let shard_output = self.sharding.shard.map(|_| self.shard_output()).transpose()?;
@@ -152,7 +155,7 @@ impl Args {
         settings.adjustments = adjustments;
         view.shows_data_range = settings.range.is_none();
         let is_list = list.files_from.is_some();
-        Ok(Job { inputs, is_list, settings, sharding, sum, outputs, picture, view })
+        Ok(HistogramJob { inputs, is_list, settings, sharding, sum, outputs, picture, view })
     }
 
     /// Outputs of `-o`, or the part file of a shard.

@@ -16,7 +16,7 @@ use crate::{
 
 /// A validated job.
 #[derive(Debug)]
-pub struct Job {
+pub struct HistogramJob {
     pub inputs: Sources,
     /// Whether the inputs come from a list (`--files-from`), even of a single input.
     pub is_list: bool,

@@ -20,7 +20,7 @@ mod view;
 
 use batch::count_all;
 pub use flags::Args;
-use job::Job;
+use job::HistogramJob;
 pub use job::{FORMATS, Format};
 use outcomes::Outcomes;
 pub use parts::merge;
@@ -59,7 +59,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     marker.map_or(Ok(()), |marker| marker.write())
 }
 
-impl Job {
+impl HistogramJob {
     /// Marker file of a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
         if self.picture || !self.sharding.resume {
@@ -82,7 +82,7 @@ impl Job {
 
 /// Counts all inputs. Returns the outcomes and the number of inputs that failed. An input is dropped once it is
 /// counted, and its counts of levels once the statistics are computed.
-fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
+fn outcomes(job: &HistogramJob, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
     let mut outcomes = Outcomes::new(session);
     let failed = if job.sum {
@@ -118,7 +118,7 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     Ok((outcomes, failed))
 }
 
-fn print_pictures(outcomes: &Outcomes, job: &Job) -> Result<()> {
+fn print_pictures(outcomes: &Outcomes, job: &HistogramJob) -> Result<()> {
     outcomes.iter().try_for_each(|outcome| {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
         standard::print(&terminal::picture(&outcome, &job.view))

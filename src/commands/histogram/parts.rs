@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     batch::count_all,
-    job::{Format, Job, resolve_format},
+    job::{Format, HistogramJob, resolve_format},
     outcomes::Outcomes,
     output::{record_results, write as write_output},
     tally::Tally,
@@ -46,7 +46,7 @@ struct Totals {
     failed: usize,
 }
 
-impl Job {
+impl HistogramJob {
     /// Whether shards divide the slices of a volume rather than the inputs.
     fn divides_slices(&self) -> bool {
         let is_one = self.inputs.len() == 1 && !self.is_list;
@@ -60,7 +60,7 @@ impl Job {
 }
 
 /// Counts the inputs or slices of `shard` and writes its part file to `output`.
-pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
+pub fn write(job: &HistogramJob, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let total = job.inputs.len();
     let is_sum = job.sum || job.divides_slices();
     let parameters = (&job.settings, &job.view, is_sum, session.strict);

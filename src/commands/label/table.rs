@@ -28,7 +28,7 @@ use crate::{
         volume::{Layout, VolumeFile, VolumeReader},
     },
     kernels::{
-        filter::{Block, Filter, Pass},
+        filter::{Block, Filter, InputPass},
         histogram::Luma,
         label::{Label, Observer, Region, Regions},
     },
@@ -250,7 +250,7 @@ impl Observer for Table {
         labels: &Label,
         device: &Device,
         workspace: Workspace,
-        (input, pass): (&Description, Pass<'_>),
+        (input, pass): (&Description, InputPass<'_>),
     ) -> Result<()> {
         /// Samples that are measured at a time, unless a slice has more.
         const PART: usize = 1 << 18;

@@ -34,7 +34,7 @@ use self::{
     job::{Iso, MeshJob},
     memory::worst,
     names::scratch_folder,
-    outputs::{Names, Target},
+    outputs::{Names, PlannedMesh},
     report::Summary,
     surfaces::surfaces,
 };
@@ -160,7 +160,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     session.device.set_estimate(|| estimate::for_job(&job, &file));
     let about = page::about(&file);
     let mut names = Names::new(&job, session)?;
-    let targets = Target::open_all(&job, session)?;
+    let targets = PlannedMesh::open_all(&job, session)?;
     let input = VolumeInput::open(&job, file, session)?;
     let volume = (&input, &coords, colors.as_ref());
     targets
@@ -175,7 +175,7 @@ impl MeshJob {
         &self,
         (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
         about: &str,
-        (target, names): (Target, &mut Names<'_>),
+        (target, names): (PlannedMesh, &mut Names<'_>),
         session: &Session,
     ) -> Result<()> {
         let value = |iso: &Iso| match *iso {

@@ -51,7 +51,7 @@ fn isovalues_by_output(job: &MeshJob) -> impl Iterator<Item = &[Iso]> {
 }
 
 /// An output that is to be written: a mesh, or a page or GLB with several.
-pub(super) struct Target {
+pub(super) struct PlannedMesh {
     /// The isovalues of the output: one, or all those of a page or a GLB.
     pub(super) isovalues: Vec<Iso>,
     /// `None` if the name contains an isovalue that is still to be found.
@@ -69,7 +69,7 @@ fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> 
     Ok((sink.create(session.no_clobber)?, None))
 }
 
-impl Target {
+impl PlannedMesh {
     /// Opens the outputs with known names, so that a wrong name fails before the work.
     pub(super) fn open_all(job: &MeshJob, session: &Session) -> Result<Vec<Self>> {
         let open = |isovalues: &[Iso]| {

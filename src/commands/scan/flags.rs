@@ -181,7 +181,7 @@ pub enum KeyInput {
 
 /// A validated job.
 #[derive(Debug)]
-pub enum Job {
+pub enum ScanJob {
     /// A scan of an array as one line.
     Line(Line),
     /// The sums of a table (an image or an array with axes).
@@ -233,7 +233,7 @@ impl Args {
     }
 
     /// Validates the flags.
-    pub fn job(&self, session: &Session) -> Result<Job> {
+    pub fn job(&self, session: &Session) -> Result<ScanJob> {
         let source = input_or_pipe(self.input.as_ref())?;
         let is_image = self.format.is_none() && has_image_name(&source);
         let extension = is_image.then_some("npy");
@@ -274,12 +274,12 @@ impl Args {
         let (init, keys) = (self.init.clone(), self.keys()?);
         let resumes = self.sharding.resume;
         let line = Line { input, output, op, inclusive, init, keys, checked, resumes };
-        Ok(Job::Line(line))
+        Ok(ScanJob::Line(line))
     }
 
-    fn table(&self, input: TableInput, output: ArrayOutput) -> Job {
+    fn table(&self, input: TableInput, output: ArrayOutput) -> ScanJob {
         let (axis, inclusive) = (self.axis.unwrap_or_default(), self.inclusive);
-        Job::Table(TableJob { input, output, axis, inclusive })
+        ScanJob::Table(TableJob { input, output, axis, inclusive })
     }
 
     fn check_table(&self) -> Result<()> {

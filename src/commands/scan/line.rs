@@ -11,7 +11,7 @@ use crate::{
     },
     flow::{read_ahead, write_behind},
     for_number,
-    io::array::{ArrayFormat, ArrayReader, Layout, Separator},
+    io::array::{ArrayFormat, ArrayReader, Separator, TextLayout},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
     util::error::{Error, Hint, Result},
 };
@@ -34,7 +34,7 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     let mut scanner = Scanner::<T>::new(line, session, reader.count().unwrap_or(0))?;
     let mut writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
-    let write = |(values, layout): Block<T>| {
+    let write = |(values, layout): Numbers<T>| {
         session.timings.time("write", || writer.write(&values, layout.as_ref()))
     };
     write_behind(write, |write| scanner.scan_all(reader, keys, write))?;
@@ -112,7 +112,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         &mut self,
         mut reader: ArrayReader,
         mut keys: Option<Keys>,
-        consume: &mut dyn FnMut(Block<T>) -> Result<()>,
+        consume: &mut dyn FnMut(Numbers<T>) -> Result<()>,
     ) -> Result<()> {
         let mut bar = self.session.progress.bar("scan", self.numbers);
         let (timings, block) = (self.session.timings.clone(), self.block);
@@ -193,4 +193,4 @@ pub fn is_rounded<T: Number>(op: Op) -> bool {
 }
 
 /// Numbers, and for texts their layout.
-pub type Block<T> = (Vec<T>, Option<Layout>);
+pub type Numbers<T> = (Vec<T>, Option<TextLayout>);

@@ -7,7 +7,7 @@ mod parts;
 mod table;
 
 pub use flags::Args;
-use flags::Job;
+use flags::ScanJob;
 pub use parts::merge;
 
 use crate::{
@@ -19,18 +19,18 @@ use crate::{
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let (sharding, carry) = args.sharding()?;
     match (args.job(session)?, sharding.shard) {
-        (Job::Line(line), Some(shard)) => {
+        (ScanJob::Line(line), Some(shard)) => {
             let scan = || parts::run(&line, shard, carry, session);
             session.run_logged(&line.input.source, Some(&line.output.sink), scan)
         }
-        (Job::Table(_), Some(_)) => Err(Error::usage(
+        (ScanJob::Table(_), Some(_)) => Err(Error::usage(
             "--shard cannot divide a summed-area table: each sum depends on all rows above it",
         )),
-        (Job::Line(line), None) => {
+        (ScanJob::Line(line), None) => {
             session.run_logged(&line.input.source, Some(&line.output.sink), || {
                 line::run(&line, session)
             })
         }
-        (Job::Table(table), None) => table::run(&table, session),
+        (ScanJob::Table(table), None) => table::run(&table, session),
     }
 }

@@ -94,7 +94,7 @@ pub enum Axis {
 
 /// A validated job.
 #[derive(Debug)]
-pub struct Job {
+pub struct SortJob {
     /// The lines that are sorted one by one; `None` where the whole array is one line.
     pub axis: Option<Axis>,
     pub keys: ArrayInput,
@@ -116,7 +116,7 @@ pub enum Payload {
 
 impl Args {
     /// Validates the flags.
-    pub fn job(&self, session: &Session) -> Result<Job> {
+    pub fn job(&self, session: &Session) -> Result<SortJob> {
         if self.shard.is_some() {
             return Err(Error::usage(
                 "a sort cannot be divided by --shard: the position of each number depends on all others",
@@ -151,6 +151,6 @@ impl Args {
         };
         let keys = ArrayInput { source, format, dtype: self.dtype };
         let (axis, descending) = (self.axis, self.descending);
-        Ok(Job { axis, keys, output: output(&results)?, descending, payload })
+        Ok(SortJob { axis, keys, output: output(&results)?, descending, payload })
     }
 }

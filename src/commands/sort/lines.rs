@@ -8,7 +8,7 @@
 //! 7 1 3      row      1 0 1 0 1 0             1 3 7
 //! ```
 
-use super::flags::{Axis, Job};
+use super::flags::{Axis, SortJob};
 use crate::util::{
     error::{Error, Result},
     memory,
@@ -27,7 +27,7 @@ pub struct Lines {
 impl Lines {
     /// The lines of an array of `shape` that `job` sorts; `None` if all numbers are one line, with a warning if the
     /// array has several axes.
-    pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
+    pub fn new(job: &SortJob, shape: Option<&[usize]>) -> Result<Option<Self>> {
         let source = &job.keys.source;
         match (job.axis, shape) {
             (None, Some(shape)) if shape.len() > 1 => {

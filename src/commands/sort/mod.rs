@@ -4,7 +4,7 @@ mod flags;
 mod lines;
 
 pub use flags::Args;
-use flags::{Job, Payload};
+use flags::{Payload, SortJob};
 use lines::Lines;
 
 use crate::{
@@ -30,7 +30,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     for_number!(reader.dtype(), T => sort::<T>(&job, session, reader))
 }
 
-impl Job {
+impl SortJob {
     /// Bytes that a sort takes for each byte of its keys, as measured.
     fn copies(&self) -> u64 {
         if self.has_only_keys() { 5 } else { 8 }
@@ -53,8 +53,8 @@ impl Job {
 }
 
 /// A sort whose keys have been read and whose output is open.
-struct Task<'a, T> {
-    job: &'a Job,
+struct OpenSort<'a, T> {
+    job: &'a SortJob,
     session: &'a Session,
     /// Lines of the array; `None` if the whole array is one line.
     lines: Option<Lines>,
@@ -63,7 +63,7 @@ struct Task<'a, T> {
     output: ArrayWriter,
 }
 
-fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
+fn sort<T: Sortable>(job: &SortJob, session: &Session, reader: ArrayReader) -> Result<()> {
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
     session
@@ -87,7 +87,7 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
             "numbers": keys.len(),
         })
     });
-    let task = Task { job, session, lines, shape, keys, output };
+    let task = OpenSort { job, session, lines, shape, keys, output };
     match &job.payload {
         Payload::None => task.sort_keys(),
         Payload::Positions => task.write_positions(),
@@ -95,7 +95,7 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     }
 }
 
-impl<T: Sortable> Task<'_, T> {
+impl<T: Sortable> OpenSort<'_, T> {
     /// Sorts the keys and writes them.
     fn sort_keys(self) -> Result<()> {
         let Self { job, session, lines, shape, keys, output } = self;
@@ -150,7 +150,7 @@ impl<T: Sortable> Task<'_, T> {
 
 /// Sorts keys and their payload, if any.
 fn sort_records<T: Sortable>(
-    job: &Job,
+    job: &SortJob,
     session: &Session,
     keys: Vec<T>,
     payload: Option<Vec<u32>>,
@@ -159,7 +159,11 @@ fn sort_records<T: Sortable>(
 }
 
 /// Sorted keys and their original positions.
-fn argsort<T: Sortable>(job: &Job, session: &Session, keys: Vec<T>) -> Result<(Vec<T>, Vec<u32>)> {
+fn argsort<T: Sortable>(
+    job: &SortJob,
+    session: &Session,
+    keys: Vec<T>,
+) -> Result<(Vec<T>, Vec<u32>)> {
     let positions = parallel::generated(keys.len(), |i| i as u32)?;
     let sorted = sort_records(job, session, keys, Some(positions))?;
     Ok((sorted.keys, sorted.payload.unwrap_or_default()))
@@ -168,7 +172,7 @@ fn argsort<T: Sortable>(job: &Job, session: &Session, keys: Vec<T>) -> Result<(V
 /// Sorts keys and moves `values` with them. A sort moves 32 bits with each key: the value itself, or the index of a
 /// wider value.
 fn sort_with<T: Sortable, P: Number>(
-    job: &Job,
+    job: &SortJob,
     session: &Session,
     keys: Vec<T>,
     values: Vec<P>,
@@ -185,7 +189,11 @@ fn sort_with<T: Sortable, P: Number>(
 }
 
 /// Reads all keys.
-fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
+fn read_keys<T: Sortable>(
+    job: &SortJob,
+    session: &Session,
+    mut reader: ArrayReader,
+) -> Result<Vec<T>> {
     let limits = job.limits(session);
     if let Some(len) = reader.count().filter(|len| len * size_of::<T>() as u64 > limits.bytes()) {
         let what = format_args!("{}: sorting {len} numbers of type {}", job.keys.source, T::DTYPE);

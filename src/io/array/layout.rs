@@ -9,7 +9,7 @@ pub const LONGEST_GAP: usize = 1 << 16;
 const MAX_SEPARATORS: usize = 65_000;
 const MAX_BYTES: usize = 1 << 20;
 
-/// Index of the separator after a number among the different separators of a [`Layout`].
+/// Index of the separator after a number among the different separators of a [`TextLayout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Separator(u16);
 
@@ -17,7 +17,7 @@ pub struct Separator(u16);
 ///
 /// Texts repeat a few separators, so each number takes two bytes, whatever the width of its column.
 #[derive(Clone, Debug, Default)]
-pub struct Layout {
+pub struct TextLayout {
     /// Bytes before the first number.
     pub lead: Vec<u8>,
     /// The separator after each number.
@@ -28,7 +28,7 @@ pub struct Layout {
     bytes: usize,
 }
 
-impl Layout {
+impl TextLayout {
     /// Adds the separator after the next number. Returns false and adds nothing if the separators are too many or too
     /// long.
     pub fn push(&mut self, text: &[u8]) -> bool {
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn separators_take_little_memory() {
-        let mut layout = Layout::default();
+        let mut layout = TextLayout::default();
         let all = (0..100).filter(|i| layout.push(&vec![b' '; LONGEST_GAP - i])).count();
         assert!((1..100).contains(&all) && layout.bytes <= MAX_BYTES);
-        let mut layout = Layout::default();
+        let mut layout = TextLayout::default();
         let digits = |i: u32| format!("{i:b}").replace('0', " ").replace('1', "\t");
         let all = (2..100_000).filter(|&i| layout.push(digits(i).as_bytes())).count();
         assert_eq!(all, MAX_SEPARATORS);

@@ -10,7 +10,7 @@ pub mod text;
 mod writer;
 
 pub use format::ArrayFormat;
-pub use layout::{Layout, Separator};
+pub use layout::{Separator, TextLayout};
 pub use raw::Element;
 pub use reader::ArrayReader;
 pub use writer::ArrayWriter;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    ArrayFormat, Layout,
+    ArrayFormat, TextLayout,
     npy::{Header, read_in_c_order},
     raw::Element,
     text::TextParser,
@@ -219,7 +219,7 @@ impl ArrayReader {
     }
 
     /// Takes the layout of the numbers of the last [`ArrayReader::read`] of a text.
-    pub fn take_layout(&mut self) -> Option<Layout> {
+    pub fn take_layout(&mut self) -> Option<TextLayout> {
         match &mut self.decoder {
             Decoder::Text(tokens) => Some(std::mem::take(&mut tokens.layout)),
             Decoder::Binary { .. } => None,

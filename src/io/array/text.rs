@@ -2,7 +2,7 @@
 
 use std::{io::Read, str::FromStr};
 
-use super::layout::{LONGEST_GAP, Layout};
+use super::layout::{LONGEST_GAP, TextLayout};
 use crate::{
     data::dtype::{Dtype, Scalar},
     io::{Source, source::read_once},
@@ -22,7 +22,7 @@ pub struct TextParser {
     /// Whether there is no number before the next separator: at the start, and after a comma. Then a comma is an error.
     needs_number: bool,
     /// Layout of the numbers of the last [`TextParser::read`].
-    pub layout: Layout,
+    pub layout: TextLayout,
     /// Separators since the last number: up to [`LONGEST_GAP`] bytes, and one more if they are longer.
     gap: Vec<u8>,
     /// Replacement for a gap that is not kept: the first of newline, comma and blank that it contains.
@@ -44,7 +44,7 @@ impl Default for TextParser {
             line: 1,
             has_begun: false,
             needs_number: true,
-            layout: Layout::default(),
+            layout: TextLayout::default(),
             gap: Vec::new(),
             gap_replacement: b' ',
             is_simplified: false,
@@ -61,7 +61,7 @@ impl TextParser {
         values: &mut Vec<T>,
         max: usize,
     ) -> Result<()> {
-        self.layout = Layout::default();
+        self.layout = TextLayout::default();
         self.skip_mark(input, source)?;
         let before = values.len();
         loop {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{ArrayFormat, Layout, npy, raw::Element};
+use super::{ArrayFormat, TextLayout, npy, raw::Element};
 use crate::{
     data::number::Number,
     io::{Sink, sink::Output},
@@ -61,7 +61,7 @@ impl ArrayWriter {
 
     /// Writes the next numbers. A text gets the separators of `layout`, one for each number; without a layout, each
     /// number is a line. At most `limit` bytes may be buffered.
-    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&Layout>) -> Result<()> {
+    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&TextLayout>) -> Result<()> {
         match layout {
             _ if self.format != ArrayFormat::Text => self.binary(values),
             None => self.text(values, |_| b"\n"),

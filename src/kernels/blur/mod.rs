@@ -20,7 +20,7 @@ mod working_space;
 pub use gpu::{Combination, DeviceSpace, Resident, variants};
 pub use params::{Blur, BlurByAxis, Edge, MAX_RADIUS, MAX_SIGMA};
 pub use passes::{Composite, Passes, RunPasses};
-pub use plan::{Arithmetic, Format, Pass, Rounding};
+pub use plan::{Arithmetic, Pass, PassFormat, Rounding};
 pub use taps::{Method, Taps};
 pub use working_space::WorkingSpace;
 
@@ -42,15 +42,15 @@ impl Blur {
     pub fn resident<'c>(
         &self,
         context: &'c Context,
-        format: Format,
+        format: PassFormat,
         shape: Shape,
     ) -> Result<Option<Resident<'c>>> {
         if self.linear || self.is_identity() {
             return Ok(None);
         }
         let fill = match (self.edge, format) {
-            (Edge::Constant(value), Format::U8) => value.round().clamp(0.0, 255.0),
-            (Edge::Constant(value), Format::U16) => value.round().clamp(0.0, 65535.0),
+            (Edge::Constant(value), PassFormat::U8) => value.round().clamp(0.0, 255.0),
+            (Edge::Constant(value), PassFormat::U16) => value.round().clamp(0.0, 65535.0),
             (Edge::Constant(value), _) => value,
             _ => 0.0,
         };

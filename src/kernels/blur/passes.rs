@@ -6,7 +6,7 @@ use super::{
     cpu,
     gpu::{self, Combination},
     params::{Blur, Edge},
-    plan::{Format, Pass},
+    plan::{Pass, PassFormat},
     taps::{Method, Taps},
 };
 use crate::{
@@ -68,8 +68,8 @@ impl<T: Composite> Kernel for T {
 }
 
 /// The format of f32 or f64.
-fn float_format(dtype: Dtype) -> Format {
-    if dtype == Dtype::F64 { Format::F64 } else { Format::F32 }
+fn float_format(dtype: Dtype) -> PassFormat {
+    if dtype == Dtype::F64 { PassFormat::F64 } else { PassFormat::F32 }
 }
 
 impl Passes {
@@ -103,11 +103,11 @@ impl Passes {
 
     /// Sums over windows of u8 or u16, which are below 2^32 and are u32.
     pub fn sums(radius: [usize; 3], edge: Edge, dtype: Dtype, shape: Shape) -> Self {
-        let first = if dtype == Dtype::U8 { Format::U8 } else { Format::U16 };
+        let first = if dtype == Dtype::U8 { PassFormat::U8 } else { PassFormat::U16 };
         let axes = (0..3).rev().filter(|&axis| radius[axis] > 0).enumerate();
         let pass = |(number, axis)| {
-            let from = if number == 0 { first } else { Format::U24 };
-            Pass::exact_sums(axis, radius[axis], [from, Format::U24])
+            let from = if number == 0 { first } else { PassFormat::U24 };
+            Pass::exact_sums(axis, radius[axis], [from, PassFormat::U24])
         };
         Self { plan: axes.map(pass).collect(), edge, shape }
     }

@@ -26,7 +26,7 @@ use super::{
 
 /// The format of samples before, between and after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum PassFormat {
     /// u8.
     U8,
     /// u16: 16-bit samples, or 8-bit ones with fraction bits between two passes.
@@ -101,16 +101,16 @@ pub struct Pass {
     /// Radius and standard deviation.
     pub taps: Taps,
     /// Format of the input.
-    pub from: Format,
+    pub from: PassFormat,
     /// Format of the results.
-    pub to: Format,
+    pub to: PassFormat,
     /// Numbers that are multiplied and added.
     pub arithmetic: Arithmetic,
     /// Rounding of the sums.
     pub rounding: Rounding,
     /// Weights of taps 0 to radius; empty for [`Arithmetic::Float`] and where all are 1.
     pub integer_weights: Vec<u32>,
-    /// Weights of taps 0 to radius for [`Arithmetic::Float`]; f32 values for [`Format::F32`]. Empty for other
+    /// Weights of taps 0 to radius for [`Arithmetic::Float`]; f32 values for [`PassFormat::F32`]. Empty for other
     /// arithmetic.
     pub float_weights: Vec<f64>,
     /// Whether the taps before the centre have the negated weights of those after it; for [`Arithmetic::Float`].
@@ -124,7 +124,7 @@ impl Pass {
     fn new(
         axis: usize,
         taps: Taps,
-        [from, to]: [Format; 2],
+        [from, to]: [PassFormat; 2],
         (arithmetic, rounding): (Arithmetic, Rounding),
         fill: [f64; 4],
     ) -> Self {
@@ -143,7 +143,12 @@ impl Pass {
     }
 
     /// A pass over floats with the weights of taps 0 (the centre) to the radius.
-    pub(super) fn weighted(axis: usize, format: Format, weights: Vec<f64>, is_odd: bool) -> Self {
+    pub(super) fn weighted(
+        axis: usize,
+        format: PassFormat,
+        weights: Vec<f64>,
+        is_odd: bool,
+    ) -> Self {
         let taps = Taps { sigma: 1.0, radius: weights.len() - 1, is_even: false };
         let sums = (Arithmetic::Float, Rounding::None);
         Self {
@@ -154,7 +159,7 @@ impl Pass {
     }
 
     /// A pass of exact sums, which are below 2^32.
-    pub(super) fn exact_sums(axis: usize, radius: usize, formats: [Format; 2]) -> Self {
+    pub(super) fn exact_sums(axis: usize, radius: usize, formats: [PassFormat; 2]) -> Self {
         let sums = (Arithmetic::U32, Rounding::Shift(0));
         Self::new(axis, Taps::box_filter(radius), formats, sums, [0.0; 4])
     }
@@ -187,19 +192,19 @@ const FRACTION_U16: u32 = 4;
 impl Blur {
     /// The passes over samples of `format`, in order; none for the identity. `fill` is the value outside for each
     /// channel, with [`Edge::Constant`](super::Edge::Constant), in units of the samples.
-    pub fn plan(&self, format: Format, fill: [f64; 4]) -> Vec<Pass> {
+    pub fn plan(&self, format: PassFormat, fill: [f64; 4]) -> Vec<Pass> {
         let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
-        if (format, self.method) == (Format::U8, Method::Box) {
+        if (format, self.method) == (PassFormat::U8, Method::Box) {
             // Sliding sums along y and z read each sample twice, so they come first, while samples are u8. Wider
             // samples begin with x: the sums along x of 16-bit samples take little memory, and are still in the cache
             // for y.
             axes.reverse();
         }
         match (format, self.method) {
-            (Format::U8, Method::Gaussian) => self.gaussian_u8(&axes, fill),
-            (Format::U8, Method::Box) => self.box_u8(&axes, fill),
-            (Format::U16, Method::Gaussian) => self.gaussian_u16(&axes, fill),
-            (Format::U16, Method::Box) => self.box_u16(&axes, fill),
+            (PassFormat::U8, Method::Gaussian) => self.gaussian_u8(&axes, fill),
+            (PassFormat::U8, Method::Box) => self.box_u8(&axes, fill),
+            (PassFormat::U16, Method::Gaussian) => self.gaussian_u16(&axes, fill),
+            (PassFormat::U16, Method::Box) => self.box_u16(&axes, fill),
             _ => (0..self.iterations)
                 .flat_map(|_| &axes)
                 .map(|&axis| self.wide(format, axis, fill))
@@ -208,9 +213,9 @@ impl Blur {
     }
 
     /// A pass over samples wider than u16, whose results have the same format.
-    fn wide(&self, format: Format, axis: usize, fill: [f64; 4]) -> Pass {
+    fn wide(&self, format: PassFormat, axis: usize, fill: [f64; 4]) -> Pass {
         let taps = self.axes[axis];
-        let is_float = matches!(format, Format::F32 | Format::F64);
+        let is_float = matches!(format, PassFormat::F32 | PassFormat::F64);
         let sums = match self.method {
             _ if is_float => (Arithmetic::Float, Rounding::None),
             Method::Box => {
@@ -227,7 +232,7 @@ impl Blur {
         } else if self.method == Method::Gaussian {
             pass.integer_weights = taps.integer_half_weights(Method::Gaussian, 24);
         }
-        if format == Format::F32 {
+        if format == PassFormat::F32 {
             let weights = &mut pass.float_weights;
             weights.iter_mut().for_each(|weight| *weight = f64::from(*weight as f32));
             // Makes the sum of the weights as close to 1 as f32 allows.
@@ -243,7 +248,7 @@ impl Blur {
         let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG_RADIUS);
         // 7 fraction bits: shaders add two such values within 16 bits.
         let (fraction, first_bits, later_bits) = if long { (6, 24, 18) } else { (7, 16, 16) };
-        let formats = [Format::U8, Format::U16];
+        let formats = [PassFormat::U8, PassFormat::U16];
         self.with_fraction(axes, fill, (fraction, formats), |taps, is_first, [before, after]| {
             let bits = if is_first { first_bits } else { later_bits };
             let exact = is_first && !long;
@@ -255,7 +260,7 @@ impl Blur {
 
     /// Passes of a Gaussian from u16 to u16, with fraction bits in between.
     fn gaussian_u16(&self, axes: &[usize], fill: [f64; 4]) -> Vec<Pass> {
-        let formats = [Format::U16, Format::U24];
+        let formats = [PassFormat::U16, PassFormat::U24];
         self.with_fraction(axes, fill, (FRACTION_U16, formats), |taps, _, [before, after]| {
             let bits = taps.fine_bits();
             let weights = taps.integer_half_weights(Method::Gaussian, bits);
@@ -268,7 +273,7 @@ impl Blur {
         // 2^(16 + fraction) times the taps is 2^32 at most.
         let taps = axes.iter().map(|&axis| self.axes[axis].count() as u32).max().unwrap_or(1);
         let fraction = (16 - taps.next_power_of_two().ilog2()).min(BOX_FRACTION);
-        let formats = [Format::U16, Format::U24];
+        let formats = [PassFormat::U16, PassFormat::U24];
         self.with_fraction(axes, fill, (fraction, formats), |taps, _, [before, after]| {
             let rounding = Rounding::divide(taps.count() as u64, after, before);
             (Arithmetic::U32, rounding, Vec::new())
@@ -282,7 +287,7 @@ impl Blur {
         &self,
         axes: &[usize],
         fill: [f64; 4],
-        (fraction, [outer, inner]): (u32, [Format; 2]),
+        (fraction, [outer, inner]): (u32, [PassFormat; 2]),
         sums: impl Fn(Taps, bool, [u32; 2]) -> (Arithmetic, Rounding, Vec<u32>),
     ) -> Vec<Pass> {
         let count = axes.len() * self.iterations;
@@ -310,16 +315,16 @@ impl Blur {
             for (&axis, rounding) in axes.iter().zip(self.box_roundings(axes, before, after)) {
                 let taps = self.axes[axis];
                 let sums = (Arithmetic::U32, rounding);
-                passes.push(Pass::new(axis, taps, [Format::U16; 2], sums, fill));
+                passes.push(Pass::new(axis, taps, [PassFormat::U16; 2], sums, fill));
                 // The constant outside is blurred as well.
                 fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }
         }
         if let [first, ..] = &mut passes[..] {
-            first.from = Format::U8;
+            first.from = PassFormat::U8;
         }
         if let [.., last] = &mut passes[..] {
-            last.to = Format::U8;
+            last.to = PassFormat::U8;
         }
         passes
     }

@@ -20,7 +20,7 @@ use super::{
     cpu::{Sample, nearest_u16},
     gpu::DeviceSpace,
     params::{Blur, Edge, Values},
-    plan::Format,
+    plan::PassFormat,
     taps::{Method, Taps},
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
 /// The space in which a grid is blurred.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingSpace {
-    format: Format,
+    format: PassFormat,
     /// Whether colours are multiplied by alpha.
     premultiply: bool,
     /// Whether colours are in linear light, decoded from sRGB.
@@ -50,7 +50,7 @@ pub struct WorkingSpace {
     full: f64,
 }
 
-/// Full intensity of [`Format::U24`]: 255 times 255, for colour and alpha of 8 bits, with 8 fraction bits.
+/// Full intensity of [`PassFormat::U24`]: 255 times 255, for colour and alpha of 8 bits, with 8 fraction bits.
 const FULL_U24: u32 = (255 * 255) << 8;
 /// Number of pixels that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
@@ -70,14 +70,14 @@ impl WorkingSpace {
                     _ => true,
                 });
         let (format, full) = match &grid.samples {
-            Samples::U8(_) if premultiply || blur.linear => (Format::U24, 255.0),
-            Samples::U8(_) => (Format::U8, 255.0),
-            Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
-            Samples::U16(_) => (Format::U16, 65535.0),
-            Samples::U32(_) => (Format::F64, u32::MAX.into()),
-            Samples::I32(_) => (Format::F64, i32::MAX.into()),
-            Samples::F64(_) => (Format::F64, 1.0),
-            _ => (Format::F32, 1.0),
+            Samples::U8(_) if premultiply || blur.linear => (PassFormat::U24, 255.0),
+            Samples::U8(_) => (PassFormat::U8, 255.0),
+            Samples::U16(_) if premultiply || blur.linear => (PassFormat::F32, 65535.0),
+            Samples::U16(_) => (PassFormat::U16, 65535.0),
+            Samples::U32(_) => (PassFormat::F64, u32::MAX.into()),
+            Samples::I32(_) => (PassFormat::F64, i32::MAX.into()),
+            Samples::F64(_) => (PassFormat::F64, 1.0),
+            _ => (PassFormat::F32, 1.0),
         };
         // Samples of other types are in linear light already, or are not colours.
         let linear = blur.linear && matches!(grid.samples, Samples::U8(_) | Samples::U16(_));
@@ -91,7 +91,7 @@ impl WorkingSpace {
     }
 
     /// The format of samples in this space.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> PassFormat {
         self.format
     }
 
@@ -99,7 +99,7 @@ impl WorkingSpace {
     pub fn fill(&self, edge: Edge, grid: &Grid) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };
         let unit = match self.format {
-            Format::U24 => f64::from(FULL_U24) / 255.0,
+            PassFormat::U24 => f64::from(FULL_U24) / 255.0,
             _ => 1.0,
         };
         let colour = if self.linear { self.full * to_linear(value / self.full) } else { value };
@@ -107,7 +107,7 @@ impl WorkingSpace {
         if grid.has_alpha() {
             fill[grid.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
-        if !matches!(self.format, Format::F32 | Format::F64) {
+        if !matches!(self.format, PassFormat::F32 | PassFormat::F64) {
             fill = fill.map(|value| value.round().clamp(0.0, self.full * unit));
         }
         fill
@@ -116,7 +116,7 @@ impl WorkingSpace {
     /// Converts the samples of a grid to this space.
     pub fn to_working<'a>(self, grid: &'a Grid) -> Values<'a> {
         Cow::Owned(match (&grid.samples, self.format) {
-            (Samples::U8(_), Format::U8) | (Samples::U16(_), Format::U16) => {
+            (Samples::U8(_), PassFormat::U8) | (Samples::U16(_), PassFormat::U16) => {
                 return Cow::Borrowed(&grid.samples);
             }
             (Samples::F32(_) | Samples::F64(_), _) if !self.premultiply => {
@@ -159,7 +159,7 @@ impl WorkingSpace {
         floats
     }
 
-    /// Lookup table from u8 colours of opaque pixels to [`Format::U24`].
+    /// Lookup table from u8 colours of opaque pixels to [`PassFormat::U24`].
     fn opaque_u24(&self) -> [u32; 256] {
         std::array::from_fn(|v| match self.linear {
             true => (f64::from(FULL_U24) * to_linear(v as f64 / 255.0)).round() as u32,
@@ -169,7 +169,7 @@ impl WorkingSpace {
 
     /// The conversion on a device; `None` if samples need no conversion, or if only the CPU can convert them.
     pub fn on_device(&self, context: &Context, grid: &Grid) -> Result<Option<DeviceSpace>> {
-        if (grid.samples.dtype(), self.format) != (Dtype::U8, Format::U24) {
+        if (grid.samples.dtype(), self.format) != (Dtype::U8, PassFormat::U24) {
             return Ok(None);
         }
         let bytes = if self.linear { u8_of_linear() } else { &[] };

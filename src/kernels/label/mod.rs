@@ -31,7 +31,7 @@ pub use self::{
     regions::{Region, Regions},
     runs::{Reach, Slices},
 };
-use super::filter::{Block, Cost, Filter, Pass, Preparation, Properties, Ready};
+use super::filter::{Block, Cost, Filter, InputPass, Preparation, Properties, Ready};
 use crate::{
     data::{
         description::{Description, Kind},
@@ -79,7 +79,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
         labels: &Label,
         device: &Device,
         workspace: Workspace,
-        input: (&Description, Pass<'_>),
+        input: (&Description, InputPass<'_>),
     ) -> Result<()>;
 
     /// Is called once the labels have been written.

@@ -144,7 +144,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<DecodedPage, BoxError> {
     }
     let index = |name: &Text| names.iter().position(|known| known == name);
     let Vec2(width, height) = window.size;
-    let mut target = Target {
+    let mut target = WindowPixels {
         size: [width, height],
         offset: header.own_attributes.layer_position - window.position,
         indices: header.channels.list.iter().map(|channel| index(&channel.name)).collect(),
@@ -223,7 +223,7 @@ fn decode_blocks(
     bytes: &[u8],
     file: &MetaData,
     layer: usize,
-    target: &mut Target,
+    target: &mut WindowPixels,
 ) -> Result<(), BoxError> {
     let header = &file.headers[layer];
     let reader = exr::block::read(Cursor::new(bytes), false)?;
@@ -298,7 +298,7 @@ fn no_picture(file: &MetaData) -> String {
 }
 
 /// The decoded pixels of the display window.
-struct Target {
+struct WindowPixels {
     /// Width and height.
     size: [usize; 2],
     /// Position of the layer's first pixel in the display window.
@@ -309,7 +309,7 @@ struct Target {
     samples: Vec<f32>,
 }
 
-impl Target {
+impl WindowPixels {
     /// Stores the samples of one channel of a line that are inside the display window.
     fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
         let Some(index) = self.indices[line.location.channel] else {

@@ -8,7 +8,7 @@
 use bytemuck::Pod;
 
 use super::{
-    Arithmetic, Edge, Format, Pass, Rounding, Shape,
+    Arithmetic, Edge, Pass, PassFormat, Rounding, Shape,
     lines::Lines,
     number::{Round, Sample},
     sliding::{LANES, Window, sum_row},
@@ -27,7 +27,7 @@ pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
         pass.arithmetic == Arithmetic::U32 && matches!(pass.rounding, Rounding::Divide { .. })
     };
     let row = shape.dims[0] * shape.channels;
-    (x.axis, y.axis, x.to) == (0, 1, Format::U24)
+    (x.axis, y.axis, x.to) == (0, 1, PassFormat::U24)
         && [x, y].into_iter().all(divides)
         && y.taps.count() * row * size_of::<u32>() <= CACHE
 }

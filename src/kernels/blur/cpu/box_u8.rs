@@ -5,7 +5,7 @@
 //! a window is the difference of two prefix sums.
 
 use super::{
-    Format, Rounding, Task,
+    CpuPasses, PassFormat, Rounding,
     lines::Lines,
     number::{NoRounding, Round, ShiftU32},
     sliding::{FEW_TAPS, LANES, Window, add_taps, slide},
@@ -19,15 +19,15 @@ use crate::{
 };
 
 /// Computes two passes; returns `None` if this route cannot compute them.
-pub fn blur(task: &Task<'_>) -> Result<Option<Samples>> {
-    let Task { passes: [y, x], edge, shape, values: Samples::U8(source) } = *task else {
+pub fn blur(task: &CpuPasses<'_>) -> Result<Option<Samples>> {
+    let CpuPasses { passes: [y, x], edge, shape, values: Samples::U8(source) } = *task else {
         return Ok(None);
     };
     let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)
     else {
         return Ok(None);
     };
-    if [y.axis, x.axis] != [1, 0] || x.to != Format::U8 {
+    if [y.axis, x.axis] != [1, 0] || x.to != PassFormat::U8 {
         return Ok(None);
     }
     let passes = TwoPasses { y: Lines::new(y, edge, shape), x: Lines::new(x, edge, shape), source };

@@ -8,7 +8,7 @@ use bytemuck::{Pod, cast_slice_mut};
 use pulp::Simd;
 
 use super::{
-    Arithmetic, Format, Pass, Rounding,
+    Arithmetic, Pass, PassFormat, Rounding,
     lanes::Lanes,
     number::{NoRounding, Round, Sample},
     sums::{Sums, Tiled},
@@ -33,8 +33,8 @@ impl<L: Lanes> Tiled for U8Sums<L> {
     fn fits(pass: &Pass) -> bool {
         let kind = (pass.arithmetic, pass.rounding, pass.to);
         kind == match pass.axis {
-            0 => (Arithmetic::ExactF32, Rounding::Shift(9), Format::U16),
-            _ => (Arithmetic::U32, Rounding::Shift(23), Format::U8),
+            0 => (Arithmetic::ExactF32, Rounding::Shift(9), PassFormat::U16),
+            _ => (Arithmetic::U32, Rounding::Shift(23), PassFormat::U8),
         }
     }
 

@@ -27,11 +27,11 @@ use lines::Lines;
 use number::{NoRounding, Number, Round, ShiftU32};
 use sums::{ExactSums, FloatSums, PairedSums, Tiled};
 
-use task::Task;
+use task::CpuPasses;
 
 use super::{
     params::{Edge, Values},
-    plan::{Arithmetic, Format, Pass, Rounding},
+    plan::{Arithmetic, Pass, PassFormat, Rounding},
 };
 use crate::{
     data::{division::RoundedF64, grid::Shape, samples::Samples},
@@ -54,7 +54,7 @@ const ROUTES: [Route; 5] = [
 struct Route {
     passes: usize,
     /// The result of the task's first passes; `None` if the route cannot compute them.
-    run: fn(&Task<'_>) -> Result<Option<Samples>>,
+    run: fn(&CpuPasses<'_>) -> Result<Option<Samples>>,
 }
 
 /// Runs all passes of `plan` over `values`, a grid of `shape`.
@@ -67,7 +67,7 @@ pub fn run<'d>(
     let mut passes = plan;
     'passes: while let [pass, rest @ ..] = passes {
         for route in ROUTES.iter().filter(|route| route.passes <= passes.len()) {
-            let task = Task { passes: &passes[..route.passes], edge, shape, values: &values };
+            let task = CpuPasses { passes: &passes[..route.passes], edge, shape, values: &values };
             if let Some(blurred) = (route.run)(&task)? {
                 (values, passes) = (Cow::Owned(blurred), &passes[route.passes..]);
                 continue 'passes;
@@ -83,7 +83,7 @@ pub fn run<'d>(
 macro_rules! for_wide {
     ($values:expr, $to:expr, |$source:ident, $target:ident| $blurred:expr) => {
         match ($values, $to) {
-            (Samples::U16($source), Format::U16) => {
+            (Samples::U16($source), PassFormat::U16) => {
                 type $target = u16;
                 Samples::from($blurred?)
             }
@@ -91,7 +91,7 @@ macro_rules! for_wide {
                 type $target = u32;
                 Samples::from($blurred?)
             }
-            (Samples::U32($source), Format::U16) => {
+            (Samples::U32($source), PassFormat::U16) => {
                 type $target = u16;
                 Samples::from($blurred?)
             }
@@ -105,7 +105,7 @@ macro_rules! for_wide {
 }
 
 /// Two passes of a Gaussian over u8 in 16-bit lanes, tile by tile.
-fn gaussian_u8(task: &Task<'_>) -> Result<Option<Samples>> {
+fn gaussian_u8(task: &CpuPasses<'_>) -> Result<Option<Samples>> {
     match simd::arch() {
         #[cfg(target_arch = "x86_64")]
         Arch::V4(_) => gaussian_u8_lanes::<pulp::x86::V4>(task),
@@ -115,8 +115,10 @@ fn gaussian_u8(task: &Task<'_>) -> Result<Option<Samples>> {
     }
 }
 
-fn gaussian_u8_lanes<L: Lanes>(task: &Task<'_>) -> Result<Option<Samples>> {
-    let Task { passes, edge, shape, values: Samples::U8(source) } = *task else { return Ok(None) };
+fn gaussian_u8_lanes<L: Lanes>(task: &CpuPasses<'_>) -> Result<Option<Samples>> {
+    let CpuPasses { passes, edge, shape, values: Samples::U8(source) } = *task else {
+        return Ok(None);
+    };
     Ok(match tiles_fit::<U8Sums<L>>(passes, shape) {
         true => Some(blur_tiles::<U8Sums<L>, _, u8>(passes, edge, shape, source)?.into()),
         false => None,
@@ -124,8 +126,8 @@ fn gaussian_u8_lanes<L: Lanes>(task: &Task<'_>) -> Result<Option<Samples>> {
 }
 
 /// Two passes of a box filter over samples of 16 or 24 bits, row by row.
-fn box_wide(task: &Task<'_>) -> Result<Option<Samples>> {
-    let Task { passes: [x, y], edge, shape, values } = *task else { return Ok(None) };
+fn box_wide(task: &CpuPasses<'_>) -> Result<Option<Samples>> {
+    let CpuPasses { passes: [x, y], edge, shape, values } = *task else { return Ok(None) };
     if !box_u16::fits([x, y], shape) {
         return Ok(None);
     }
@@ -134,8 +136,8 @@ fn box_wide(task: &Task<'_>) -> Result<Option<Samples>> {
 }
 
 /// Two passes of a Gaussian over an image or three over a volume, tile by tile.
-fn tiles(task: &Task<'_>) -> Result<Option<Samples>> {
-    let Task { passes, edge, shape, values } = *task;
+fn tiles(task: &CpuPasses<'_>) -> Result<Option<Samples>> {
+    let CpuPasses { passes, edge, shape, values } = *task;
     Ok(Some(match values {
         Samples::F32(v) if tiles_fit::<FloatSums<f32>>(passes, shape) => {
             blur_tiles::<FloatSums<f32>, _, f32>(passes, edge, shape, v)?.into()
@@ -222,7 +224,7 @@ where
     ShiftU32: Round<N, u8> + Round<N, u16>,
 {
     Ok(match lines.pass.to {
-        Format::U8 => weighted::blur::<_, _, u8>(lines, source, sums)?.into(),
+        PassFormat::U8 => weighted::blur::<_, _, u8>(lines, source, sums)?.into(),
         _ => weighted::blur::<_, _, u16>(lines, source, sums)?.into(),
     })
 }
@@ -230,16 +232,16 @@ where
 /// Sums of a box filter of integers, to u8, u16 or u24.
 fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Samples> {
     Ok(match (lines.pass.rounding, lines.pass.to) {
-        (Rounding::Divide { up, divisor }, Format::U8) => {
+        (Rounding::Divide { up, divisor }, PassFormat::U8) => {
             sliding::blur::<_, u32, u8>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
-        (Rounding::Divide { up, divisor }, Format::U16) => {
+        (Rounding::Divide { up, divisor }, PassFormat::U16) => {
             sliding::blur::<_, u32, u16>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
         (Rounding::Divide { up, divisor }, _) => {
             sliding::blur::<_, u32, u32>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
-        (Rounding::Shift(0), Format::U24) => {
+        (Rounding::Shift(0), PassFormat::U24) => {
             sliding::blur::<_, u32, u32>(lines, source, NoRounding)?.into()
         }
         (Rounding::Shift(shift), _) => {

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Passes of a plan, and the samples that they read.
-pub(super) struct Task<'a> {
+pub(super) struct CpuPasses<'a> {
     pub(super) passes: &'a [Pass],
     pub(super) edge: Edge,
     pub(super) shape: Shape,

@@ -1,11 +1,11 @@
 //! A box filter of u8 along y and x at once.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, RoutePasses};
 use crate::{
     data::{division::RoundedU32, dtype::Dtype, grid::GridType},
     gpu::{Buffer, Shader},
     kernels::{
-        blur::{Format, Rounding},
+        blur::{PassFormat, Rounding},
         gpu_step::GpuLayout,
     },
     shader, shader_struct,
@@ -63,7 +63,7 @@ struct Sizes {
 impl Sizes {
     /// The sizes for a task; `None` if workgroup memory is too small for a tile that is longer than its halo, or a
     /// binding for the margins.
-    fn new(task: &Task<'_>) -> Option<Self> {
+    fn new(task: &RoutePasses<'_>) -> Option<Self> {
         let ([x, y], limits) = (radii(task), &task.limits);
         let [width, height, slices] = task.shape.dims;
         let lead = x.next_multiple_of(PIXELS) - x;
@@ -111,17 +111,17 @@ fn short_run(radius: usize) -> usize {
 }
 
 /// The radii along x and y.
-fn radii(task: &Task<'_>) -> [usize; 2] {
+fn radii(task: &RoutePasses<'_>) -> [usize; 2] {
     [1, 0].map(|pass| task.passes[pass].taps.radius)
 }
 
 /// Minimum number of invocations of a segment: a subgroup, or 32 invocations of it.
-fn min_segment(task: &Task<'_>) -> Option<usize> {
+fn min_segment(task: &RoutePasses<'_>) -> Option<usize> {
     task.limits.subgroup.map(|[min, _]| min.clamp(4, 32) as usize)
 }
 
 /// The shift of sums along y, and the division of sums along x.
-fn roundings(task: &Task<'_>) -> Option<(u32, RoundedU32)> {
+fn roundings(task: &RoutePasses<'_>) -> Option<(u32, RoundedU32)> {
     let Rounding::Shift(shift) = task.passes[0].rounding else { return None };
     let Rounding::Divide { up, divisor } = task.passes[1].rounding else { return None };
     Some((shift, RoundedU32::new(up, divisor)?))
@@ -165,7 +165,7 @@ pub const ROUTE: Route = Route {
     fits: |task| {
         let [y, x] = [0, 1].map(|i| &task.passes[i]);
         [y.axis, x.axis] == [1, 0]
-            && [y.from, x.to] == [Format::U8; 2]
+            && [y.from, x.to] == [PassFormat::U8; 2]
             && y.is_box()
             && task.limits.int64
             && roundings(task).is_some()

@@ -1,10 +1,10 @@
 //! The routes for passes along y or z.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, RoutePasses, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
     kernels::{
-        blur::{Arithmetic, Format, Pass},
+        blur::{Arithmetic, Pass, PassFormat},
         gpu_step::GpuLayout,
     },
     shader, shader_struct,
@@ -46,7 +46,7 @@ pub const U16: Route = Route {
     fits: |task| {
         let pass = &task.passes[0];
         let kind = (pass.from, pass.arithmetic);
-        pass.axis > 0 && kind == (Format::U16, Arithmetic::U32) && !pass.is_box()
+        pass.axis > 0 && kind == (PassFormat::U16, Arithmetic::U32) && !pass.is_box()
     },
     shaders: |task| {
         let pass = &task.passes[0];
@@ -109,7 +109,7 @@ impl ColumnPass {
     fn new(
         context: &Context,
         route: &Route,
-        task: &Task<'_>,
+        task: &RoutePasses<'_>,
         (run, weights): (usize, Option<&[u32]>),
     ) -> Result<Self> {
         let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);

@@ -1,9 +1,9 @@
 //! A small Gaussian along x and y at once, from u8.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, RoutePasses};
 use crate::{
     gpu::Shader,
-    kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
+    kernels::blur::{Arithmetic, Edge, Pass, PassFormat, Rounding},
     shader, shader_struct,
     util::error::Result,
 };
@@ -28,7 +28,7 @@ struct Fused {
     tile: [usize; 2],
 }
 
-fn radius(task: &Task<'_>) -> usize {
+fn radius(task: &RoutePasses<'_>) -> usize {
     task.passes[0].taps.radius.max(task.passes[1].taps.radius)
 }
 
@@ -46,7 +46,7 @@ pub const ROUTE: Route = Route {
     fits: |task| {
         let [x, y] = [0, 1].map(|i| &task.passes[i]);
         [x.axis, y.axis] == [0, 1]
-            && (x.from, x.arithmetic) == (Format::U8, Arithmetic::ExactF32)
+            && (x.from, x.arithmetic) == (PassFormat::U8, Arithmetic::ExactF32)
             && radius(task) <= MAX_RADIUS
     },
     shaders: |task| {
@@ -57,7 +57,7 @@ pub const ROUTE: Route = Route {
     new: |_, task| {
         let shader = (ROUTE.shaders)(task).remove(0);
         let [x, y] = [0, 1].map(|i| &task.passes[i]);
-        let upper = if y.to == Format::U8 { 24 } else { 16 };
+        let upper = if y.to == PassFormat::U8 { 24 } else { 16 };
         Ok(Box::new(Fused {
             params: FusedParams {
                 edge: task.edge.code(),

@@ -3,7 +3,7 @@
 use crate::{
     data::dtype::Dtype,
     gpu::MultiplyAdd,
-    kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
+    kernels::blur::{Arithmetic, Edge, Pass, PassFormat, Rounding},
     util::memory,
 };
 
@@ -25,7 +25,7 @@ impl Edge {
     }
 }
 
-impl Format {
+impl PassFormat {
     /// The type of its samples in memory.
     pub fn dtype(self) -> Dtype {
         match self {
@@ -109,7 +109,7 @@ impl Pass {
     /// The constants of `wgsl/blur/rounding.wgsl`.
     pub fn divides(&self) -> [(&'static str, bool); 2] {
         let divides = matches!(self.rounding, Rounding::Divide { .. });
-        [("DIVIDE", divides), ("WIDE", self.to == Format::U24)]
+        [("DIVIDE", divides), ("WIDE", self.to == PassFormat::U24)]
     }
 
     /// The constants of `wgsl/blur/box_sums.wgsl`.

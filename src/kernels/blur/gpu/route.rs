@@ -22,11 +22,11 @@ pub struct Route {
     /// Number of passes that the route computes at once.
     pub passes: usize,
     /// Whether the route can compute the task's first passes. The task has at least `passes` of them.
-    pub fits: fn(&Task<'_>) -> bool,
+    pub fits: fn(&RoutePasses<'_>) -> bool,
     /// Returns the shader variants that the route runs for a task.
-    pub shaders: fn(&Task<'_>) -> Vec<Shader>,
+    pub shaders: fn(&RoutePasses<'_>) -> Vec<Shader>,
     /// Creates the pipelines and weights for a task that the route fits.
-    pub new: fn(&Context, &Task<'_>) -> Result<Box<dyn PreparedRoute>>,
+    pub new: fn(&Context, &RoutePasses<'_>) -> Result<Box<dyn PreparedRoute>>,
 }
 
 /// A route with its pipelines and weights.
@@ -62,7 +62,7 @@ impl Recording<'_, '_> {
 
 /// The passes that a route is chosen and specialised for.
 #[derive(Clone, Copy, Debug)]
-pub struct Task<'a> {
+pub struct RoutePasses<'a> {
     /// The remaining passes of the plan, at least one.
     pub passes: &'a [Pass],
     /// The largest block.

@@ -2,7 +2,7 @@
 
 use super::{
     box_tile, columns, fused,
-    route::{Route, Task},
+    route::{Route, RoutePasses},
     rows,
 };
 
@@ -25,7 +25,7 @@ pub const ROUTES: [Route; 9] = [
 ];
 
 /// The first route that fits.
-pub fn choose_route(task: &Task<'_>) -> &'static Route {
+pub fn choose_route(task: &RoutePasses<'_>) -> &'static Route {
     let fits = |route: &&Route| route.passes <= task.passes.len() && (route.fits)(task);
     ROUTES.iter().find(fits).expect("the last two take every pass")
 }

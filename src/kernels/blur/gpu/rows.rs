@@ -1,9 +1,9 @@
 //! The routes for passes along x.
 
-use super::route::{IN_RANGE, PreparedRoute, Recording, Route, Task, label};
+use super::route::{IN_RANGE, PreparedRoute, Recording, Route, RoutePasses, label};
 use crate::{
     gpu::{Buffer, Context, Shader},
-    kernels::blur::{Arithmetic, Format, Pass},
+    kernels::blur::{Arithmetic, Pass, PassFormat},
     shader, shader_struct,
     util::error::Result,
 };
@@ -94,14 +94,14 @@ pub const ANY: Route = Route {
     },
 };
 
-fn with_channels(shader: &Shader, task: &Task<'_>) -> Shader {
+fn with_channels(shader: &Shader, task: &RoutePasses<'_>) -> Shader {
     shader.with(&[("CHANNELS", task.shape.channels)])
 }
 
-fn is_u8_gaussian(task: &Task<'_>, arithmetic: Arithmetic) -> bool {
+fn is_u8_gaussian(task: &RoutePasses<'_>, arithmetic: Arithmetic) -> bool {
     let pass = &task.passes[0];
     pass.axis == 0
-        && [pass.from, pass.to] == [Format::U8, Format::U16]
+        && [pass.from, pass.to] == [PassFormat::U8, PassFormat::U16]
         && pass.arithmetic == arithmetic
         && !pass.integer_weights.is_empty()
 }
@@ -149,7 +149,7 @@ struct Sizes {
 impl Sizes {
     /// The sizes for a task, with a small tile if workgroup memory requires it; `None` if not even the smallest tile
     /// fits.
-    fn new(task: &Task<'_>) -> Option<Self> {
+    fn new(task: &RoutePasses<'_>) -> Option<Self> {
         let pass = &task.passes[0];
         let halo = (2 * pass.taps.radius).div_ceil(GROUP) + 1;
         // With small tiles, many workgroups share a multiprocessor. With a long halo, larger tiles load fewer samples.
@@ -160,7 +160,7 @@ impl Sizes {
         };
         // A group takes nine elements of four samples, and one or two sums of 16 bytes. An invocation takes two or four
         // sums.
-        let element = if pass.from == Format::U24 { 16 } else { 8 };
+        let element = if pass.from == PassFormat::U24 { 16 } else { 8 };
         let sum = if pass.arithmetic == Arithmetic::U39 { 32 } else { 16 };
         let bytes =
             |span: &Self| 40 + span.groups * (9 * element + sum) + span.invocations * 2 * sum;
@@ -200,7 +200,7 @@ impl RowPass {
     fn boxed(
         context: &Context,
         route: &Route,
-        task: &Task<'_>,
+        task: &RoutePasses<'_>,
         radius: usize,
         (tile, weights): (Tile, Option<&[u32]>),
     ) -> Result<Box<dyn PreparedRoute>> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    route::{Limits, PreparedRoute, Recording, Task},
+    route::{Limits, PreparedRoute, Recording, RoutePasses},
     routes::choose_route,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     kernels::{
         blur::{
             params::{Edge, Values},
-            plan::{Format, Pass},
+            plan::{Pass, PassFormat},
         },
         gpu_step::GpuLayout,
     },
@@ -29,7 +29,7 @@ use crate::{
 pub fn agrees_with_cpu(context: &Context, plan: &[Pass]) -> Result<bool> {
     let are_floats = plan.iter().any(Pass::is_float);
     let is_for_cpu =
-        |pass: &Pass| pass.from == Format::F64 || pass.is_long_float_box() || pass.taps.is_even;
+        |pass: &Pass| pass.from == PassFormat::F64 || pass.is_long_float_box() || pass.taps.is_even;
     Ok(!plan.iter().any(is_for_cpu)
         && (!are_floats || context.multiply_add()? != MultiplyAdd::RoundsTwice))
 }
@@ -130,9 +130,9 @@ fn run_blocks(
 pub struct Resident<'a> {
     context: &'a Context,
     /// Input of the first route.
-    from: Format,
+    from: PassFormat,
     /// Each route, with the format of its results.
-    routes: Vec<(Box<dyn PreparedRoute>, Format)>,
+    routes: Vec<(Box<dyn PreparedRoute>, PassFormat)>,
 }
 
 impl<'a> Resident<'a> {
@@ -141,7 +141,7 @@ impl<'a> Resident<'a> {
         let limits = Limits::new(context, plan.iter().any(Pass::is_float))?;
         let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
-            let task = Task { passes, shape, edge, limits };
+            let task = RoutePasses { passes, shape, edge, limits };
             let route = choose_route(&task);
             chosen.push((route, task, passes[route.passes - 1].to));
             passes = &passes[route.passes..];
@@ -157,7 +157,7 @@ impl<'a> Resident<'a> {
     }
 
     /// The format of the results.
-    fn to(&self) -> Format {
+    fn to(&self) -> PassFormat {
         self.routes.last().expect("a plan has passes").1
     }
 
@@ -170,7 +170,7 @@ impl<'a> Resident<'a> {
         input: Buffer,
     ) -> Result<Buffer> {
         // Buffers that have been read are reused for later results of their format.
-        let mut spare: Vec<(Format, Buffer)> = Vec::new();
+        let mut spare: Vec<(PassFormat, Buffer)> = Vec::new();
         let (mut source, mut source_format) = (input, self.from);
         for (route, format) in &self.routes {
             let target = match spare.iter().position(|(spare, _)| spare == format) {

@@ -2,7 +2,7 @@
 
 use super::{
     combine,
-    route::{Limits, Task},
+    route::{Limits, RoutePasses},
     routes::choose_route,
     working_space,
 };
@@ -11,7 +11,7 @@ use crate::{
     gpu::{MultiplyAdd, Shader, multiply_add_probes},
     kernels::blur::{
         params::{Blur, Edge},
-        plan::Format,
+        plan::PassFormat,
         taps::{Method, Taps},
     },
 };
@@ -76,11 +76,11 @@ fn shaders_for_radius(radius: usize, channels: usize, edge: Edge, limits: &Limit
         ];
         for (axes, iterations) in axes.into_iter().flat_map(|axes| [(axes, 1), (axes, 2)]) {
             let blur = Blur { method, axes, iterations, edge, linear: false };
-            for format in [Format::U8, Format::U16, Format::U24, Format::F32] {
+            for format in [PassFormat::U8, PassFormat::U16, PassFormat::U24, PassFormat::F32] {
                 let plan = blur.plan(format, [1.0; 4]);
                 let mut passes = &plan[..];
                 while !passes.is_empty() {
-                    let task = Task { passes, shape, edge, limits: *limits };
+                    let task = RoutePasses { passes, shape, edge, limits: *limits };
                     let route = choose_route(&task);
                     shaders.extend((route.shaders)(&task));
                     passes = &passes[route.passes..];

@@ -1,6 +1,6 @@
 //! From coefficients to pixels on a GPU.
 
-use super::layout::{Blocks, IN_RANGE, Layout};
+use super::layout::{Blocks, IN_RANGE, Offsets};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
@@ -32,7 +32,7 @@ shader_struct! {
 #[derive(Debug)]
 pub struct Decoder<'a> {
     context: &'a Context,
-    layout: Layout,
+    layout: Offsets,
     pixel_params: PixelParams,
     inverse: Shader,
 }
@@ -44,7 +44,7 @@ impl<'a> Decoder<'a> {
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails,
     /// [`Kind::BadInput`](crate::util::error::Kind::BadInput) for components of fractional resolution.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
-        let layout = Layout::new(frame);
+        let layout = Offsets::new(frame);
         if !layout.fits(context) {
             return Ok(None);
         }

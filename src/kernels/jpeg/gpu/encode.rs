@@ -1,6 +1,6 @@
 //! From pixels to coefficients on a GPU.
 
-use super::layout::{Blocks, IN_RANGE, Layout, MAX_ENTRY_BYTES};
+use super::layout::{Blocks, IN_RANGE, Offsets, MAX_ENTRY_BYTES};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{Component, Frame, SparseCoefficients},
@@ -31,7 +31,7 @@ shader_struct! {
 #[derive(Debug)]
 pub struct Encoder<'a> {
     context: &'a Context,
-    layout: Layout,
+    layout: Offsets,
     /// One per component.
     planes: Vec<Shader>,
 }
@@ -42,7 +42,7 @@ impl<'a> Encoder<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::util::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
-        let layout = Layout::new(frame);
+        let layout = Offsets::new(frame);
         if !layout.fits(context) {
             return Ok(None);
         }

@@ -28,7 +28,7 @@ pub struct Blocks {
 
 /// Offsets of the components of a picture in a buffer of blocks and in a buffer of samples.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct Offsets {
     pub(super) frame: Frame,
     /// Number of blocks before each component, and of all blocks.
     pub(super) blocks: Vec<usize>,
@@ -37,7 +37,7 @@ pub(super) struct Layout {
 /// Maximum number of bytes of the entries of a block: all 63 AC coefficients.
 pub(super) const MAX_ENTRY_BYTES: u64 = 63 * size_of::<Entry>() as u64;
 
-impl Layout {
+impl Offsets {
     pub(super) fn new(frame: &Frame) -> Self {
         let blocks = (0..=frame.components.len()).map(|c| frame.first_block(c)).collect();
         Self { frame: frame.clone(), blocks }

@@ -96,9 +96,9 @@ pub(super) fn decimate(
         let locked = part.shared.len() as u32;
         let limits = mem::take(&mut part.limits);
         let simplifier = Simplifier::for_block(&mut part.surface, locked, limits, scale)?;
-        Ok(Block { simplifier, shared: &part.shared })
+        Ok(Part { simplifier, shared: &part.shared })
     });
-    let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;
+    let mut blocks = parts.into_iter().collect::<Result<Vec<Part<'_>>>>()?;
     let boundary = blocks.iter().map(|block| block.simplifier.boundary()).reduce(union);
     let boundary = boundary.unwrap_or_default();
     blocks.iter_mut().par_try_each(|block| {
@@ -117,14 +117,14 @@ pub(super) fn decimate(
 }
 
 /// A block that is being simplified, with the numbers of its shared vertices in the whole surface.
-struct Block<'a> {
+struct Part<'a> {
     simplifier: Simplifier<'a>,
     shared: &'a [u32],
 }
 
 /// Collapses edges of all blocks in rounds.
-fn collapse_in_rounds(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
-    let left = |blocks: &[Block<'_>]| -> usize {
+fn collapse_in_rounds(blocks: &mut [Part<'_>], target: usize) -> Result<()> {
+    let left = |blocks: &[Part<'_>]| -> usize {
         blocks.iter().map(|b| b.simplifier.triangles_left).sum()
     };
     let before = left(blocks);
@@ -285,7 +285,7 @@ struct SimplifiedBlock {
 /// Merges the blocks into one surface. Shared vertices come first, then those of each block.
 fn merge(
     surface: &mut Surface,
-    blocks: Vec<Block<'_>>,
+    blocks: Vec<Part<'_>>,
     owners: &mut [AtomicU32],
     limits: &[f32],
 ) -> Result<Accumulated> {
