@@ -20,10 +20,10 @@ use crate::{
 
 choices! {
     morph::Operation {
-        Erode: "erode", "The smallest of the neighbours";
-        Dilate: "dilate", "The largest of the neighbours";
-        Open: "open", "Erode, then dilate: removes small bright spots";
-        Close: "close", "Dilate, then erode: removes small dark spots";
+        Erode: "erode|erosion", "The smallest of the neighbours";
+        Dilate: "dilate|dilation", "The largest of the neighbours";
+        Open: "open|opening", "Erode, then dilate: removes small bright spots";
+        Close: "close|closing", "Dilate, then erode: removes small dark spots";
         Gradient: "gradient", "Dilation minus erosion: outlines";
         TopHat: "tophat|white-tophat", "Input minus opening: small bright spots";
         BlackHat: "blackhat|black-tophat", "Closing minus input: small dark spots";

@@ -190,9 +190,9 @@ filter!(Resize => I);
 
 choices! {
     Method {
-        Max: "max", "Maximum, of the type of the samples";
-        Min: "min", "Minimum, of the type of the samples";
-        Mean: "mean", "Mean as f32";
+        Max: "max|mip|maximum", "Maximum, of the type of the samples";
+        Min: "min|minip|minimum", "Minimum, of the type of the samples";
+        Mean: "mean|average", "Mean as f32";
         Sum: "sum", "Sum as f64, exact for integers up to 2^53";
         Std: "std", "Standard deviation as f32";
     }

@@ -57,6 +57,9 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
                 }
                 _ => format!("there is no command `{name}`"),
             };
+            if let Some((_, lead)) = WORDS.iter().find(|(words, _)| words.contains(&&*name)) {
+                return format!("{message}; {lead}");
+            }
         }
         ErrorKind::UnknownArgument => {
             if let Some(value) = context(error, ContextKind::InvalidArg)
@@ -93,13 +96,40 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
     message
 }
 
+/// Words of the field and of other programs that are no commands, and what to write in their place.
+const WORDS: [(&[&str], &str); 17] = [
+    (&["sharpen", "sharp"], "write `gpuproc unsharp`"),
+    (&["thumbnail", "thumb"], "write `gpuproc resize --max 256`"),
+    (&["gaussian", "gauss", "smooth"], "write `gpuproc blur`"),
+    (&["denoise", "despeckle"], "write `gpuproc median`"),
+    (&["otsu", "binarize"], "write `gpuproc threshold --otsu`"),
+    (&["segment"], "write `gpuproc threshold --otsu IN --then label -o OUT`"),
+    (&["watershed"], "objects that touch are not divided; `gpuproc label` finds those that do not"),
+    (&["measure", "regionprops"], "write `gpuproc label --table FILE`"),
+    (&["mip", "maxip"], "write `gpuproc project`, which takes the maximum"),
+    (&["tophat"], "write `gpuproc morph --op tophat`"),
+    (&["erode", "erosion"], "write `gpuproc morph --op erode`"),
+    (&["dilate", "dilation"], "write `gpuproc morph --op dilate`"),
+    (&["opening", "closing", "open", "close"], "write `gpuproc morph --op open` or `close`"),
+    (&["sobel", "edge", "edges"], "write `gpuproc gradient`"),
+    (&["simplify", "decimate", "reduce"], "write `gpuproc mesh --simplify`"),
+    (&["preview", "render"], "write `gpuproc mesh --preview FILE`"),
+    (&["integral", "cumsum"], "write `gpuproc scan`"),
+];
+
 /// Flags of other programs, and what to do in the command of this one.
-const REMEDIES: [(&str, &[&str], &str); 5] = [
+const REMEDIES: [(&str, &[&str], &str); 11] = [
     ("sort", &["--reverse", "-r"], "for the largest first, use --descending"),
     ("sort", &["-n", "--numeric-sort"], "numbers are always sorted by value: leave it out"),
     ("sort", &["-k", "--key"], "to move values with the numbers, use --payload"),
     ("mesh", &["--threshold", "--isovalue", "-t"], "the isovalue is set by --iso"),
+    ("mesh", &["--reduce", "--decimate"], "the number of triangles is set by --simplify"),
     ("threshold", &["--threshold", "-t"], "the threshold is set by --value"),
+    ("threshold", &["--method"], "write the method itself: --otsu, --local or --hysteresis"),
+    ("resize", &["--width", "-w"], "write --size 800x for the width alone"),
+    ("resize", &["--height"], "write --size x600 for the height alone"),
+    ("project", &["--max", "--mean", "--min"], "write --method max, mean or min"),
+    ("median", &["--size", "--window"], "the window has 2 R + 1 samples; set --radius R"),
 ];
 
 /// The remedy for `flag` in the command of `words`.
@@ -125,7 +155,8 @@ fn is_far_fetched(error: &clap::Error) -> bool {
         };
         let typed = context(error, typed).unwrap_or_default();
         let is_near = |name: &&String| {
-            strsim::osa_distance(&typed, name) <= typed.trim_start_matches('-').len() / 3
+            let letters = typed.trim_start_matches('-').len();
+            strsim::osa_distance(&typed, name) <= (letters / 4).max(1)
                 || name.starts_with(&typed)
                 || typed.starts_with(name.as_str())
         };
@@ -208,7 +239,12 @@ mod tests {
                 "the following required arguments were not provided: --iso <VALUE>; --iso auto finds an isovalue, and \
                  --labels meshes a segmentation",
             ),
-            ("gpuproc rotate a", "there is no command `rotate`"),
+            ("gpuproc sharpen a", "there is no command `sharpen`; write `gpuproc unsharp`"),
+            (
+                "gpuproc mesh a --reduce=0.5",
+                "unexpected argument '--reduce' found; the number of triangles is set by --simplify",
+            ),
+            ("gpuproc blur a b --reduce 2", "unexpected argument '--reduce' found"),
             ("gpuproc hist a", "there is no command `hist`; a similar command exists: 'histogram'"),
             ("gpuproc blr a", "there is no command `blr`; a similar command exists: 'blur'"),
             (

@@ -150,6 +150,12 @@ pub struct PartReader {
     totals: Vec<u8>,
 }
 
+/// Whether `path` begins like a part file of any version.
+pub fn is_part(path: &Path) -> bool {
+    let start = &MAGIC[..MAGIC.len() - 2];
+    read(path, 0, start.len() as u64, u64::MAX).is_ok_and(|head| head == start)
+}
+
 impl PartReader {
     /// Reads identity and totals of the part file `path`. A record may take `max_memory` bytes.
     pub fn open(path: &Path, max_memory: u64) -> Result<Self> {

@@ -1,6 +1,6 @@
 //! Flags of `gpuproc histogram`, and their validation.
 
-use std::{io::IsTerminal, mem::take};
+use std::{ffi::OsStr, io::IsTerminal, mem::take, path::Path};
 
 use super::{
     job::{
@@ -42,7 +42,10 @@ Examples:
   gpuproc histogram xray.png --equalize details.png
   gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels'")]
 pub struct Args {
-    /// Images or volumes; - is standard input
+    /// Images or volumes, or an input and an output; - is standard input
+    ///
+    /// The second of two names is the output if it ends with .csv, .json, .svg or .html, or with .png and no such file
+    /// exists.
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
@@ -110,6 +113,16 @@ fn clip(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a percentage from 0% to below 50%".into())
 }
 
+/// Whether the second name is that of the output. A picture that exists is an input.
+fn is_output(path: &Path) -> bool {
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default().to_lowercase();
+    match extension.as_str() {
+        "csv" | "json" | "svg" | "html" => true,
+        "png" => !path.exists(),
+        _ => false,
+    }
+}
+
 impl Args {
     /// The same for the results of `steps`.
     pub fn after(mut self, steps: Steps) -> Self {
@@ -119,7 +132,16 @@ impl Args {
 
     /// Validates the flags.
     pub fn job(mut self, session: &Session) -> Result<HistogramJob> {
-        let inputs = self.list.inputs(take(&mut self.inputs), session)?;
+        let mut named = take(&mut self.inputs);
+        if self.output.is_empty()
+            && self.list.files_from.is_none()
+            && let Some(path) = named.get(1).filter(|_| named.len() == 2).and_then(Source::path)
+            && is_output(path)
+        {
+            self.output.push(path.as_os_str().to_owned().into());
+            named.pop();
+        }
+        let inputs = self.list.inputs(named, session)?;
         let inputs = self.folders.pictures(inputs, self.volume.layout().describes_volume())?;
         let shard_output = self.sharding.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;

@@ -22,7 +22,10 @@ use super::{
 use crate::{
     commands::flags::{Outputs, PlannedOutput, ShardArgs, Steps, Target, refuse_terminal},
     engine::{batch::check_all, session::Session},
-    io::{Sink, Source, Sources, file_roles::FileRoles, mesh::MeshFormat},
+    io::{
+        Sink, Source, Sources, file_roles::FileRoles, image::has_image_name, mesh::MeshFormat,
+        volume::is_dicom,
+    },
     kernels::mesh::{
         MarchingCubes, Topology,
         labels::DEFAULT_STEPS,
@@ -141,9 +144,8 @@ impl Args {
                 (1, None) => None,
                 (2, None) => files.pop().map(Target::from),
                 _ => {
-                    return Err(Error::usage(
-                        "give one volume and one output, or volumes and -o DIR/",
-                    ));
+                    let message = "give one volume and one output, or volumes and -o DIR/";
+                    return Err(slices_error(&files).unwrap_or_else(|| Error::usage(message)));
                 }
             };
         }
@@ -151,7 +153,11 @@ impl Args {
         self.output.check_fields(output.as_ref(), &[field])?;
         let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
         let mut sources = self.list.inputs(files, session)?;
-        let outputs = self.output.plan(&sources, output)?;
+        let planned = self.output.plan(&sources, output);
+        let outputs = planned.map_err(|error| {
+            let names = sources.iter().filter_map(|source| Some(source.path()?.into()));
+            slices_error(&names.collect::<Vec<_>>()).unwrap_or(error)
+        })?;
         if let Some(outputs) = &outputs {
             // Isovalues in the names are still to be filled in.
             outputs.declare(&sources, extension, &mut FileRoles::default(), true)?;
@@ -414,4 +420,23 @@ fn with_extension(name: PathBuf, format: MeshFormat) -> PathBuf {
         name.extension().is_some_and(|extension| extension == "gz" || extension == "bz2");
     let name = if is_packed { name.with_extension("") } else { name };
     name.with_extension(format.extension())
+}
+
+/// The error for `files` if several of them may be the slices of one volume: pictures or DICOM files of one folder.
+fn slices_error(files: &[OsString]) -> Option<Error> {
+    let is_slice = |file: &&OsString| {
+        has_image_name(&Source::File(PathBuf::from(file))) || is_dicom(Path::new(file))
+    };
+    let slices: Vec<&OsString> = files.iter().filter(is_slice).collect();
+    let folder = Path::new(slices.first()?).parent()?;
+    let is_one =
+        slices.len() > 1 && slices.iter().all(|file| Path::new(file).parent() == Some(folder));
+    let name = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    is_one.then(|| {
+        let count = slices.len();
+        Error::usage(format_args!(
+            "{count} slices of one volume: name their folder, {}",
+            name.display()
+        ))
+    })
 }

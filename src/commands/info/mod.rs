@@ -1,10 +1,12 @@
 //! `gpuproc info`: contents of files, from their headers.
 
+mod fields;
+
 use std::{fmt, mem::take};
 
-use serde::Serialize;
+use fields::{End, Info};
 
-use super::flags::{FilesFromArgs, VolumeArgs};
+use super::flags::{FilesFromArgs, FolderArgs, VolumeArgs};
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
@@ -12,15 +14,16 @@ use crate::{
         placement::Placement,
         surface::Surface,
     },
-    engine::{hints, progress::printable, reduce::for_each_block, session::Session},
+    engine::{hints, reduce::for_each_block, session::Session},
     flow::Host,
     for_number,
     io::{
-        Source,
+        Source, Sources,
         array::{ArrayFormat, ArrayReader, npy},
         file_roles::INPUT,
         image::{probe, probe_piped, read_image},
         mesh::{Mesh, read_mesh},
+        part_file::{PartReader, is_part},
         standard,
         volume::{Endian, Layout, VolumeFile, is_multi_file, is_volume},
     },
@@ -37,9 +40,10 @@ use crate::{
 
 /// Print what files contain: format, size, type, spacing, metadata.
 ///
-/// Files are images, volumes (also folders of slices), arrays, or meshes (PLY, STL, OBJ, OFF, GLB, VTP, 3MF, GIfTI,
-/// MZ3). Of images, volumes and arrays, only headers are read. Coordinates are those of the file; x is the fastest axis
-/// of a volume.
+/// Files are images, volumes (also folders of slices), arrays, meshes (PLY, STL, OBJ, OFF, GLB, VTP, 3MF, GIfTI, MZ3),
+/// or parts for `gpuproc merge`. A folder of images stands for its images, unless these are grey and of one size, as
+/// slices are. Of images, volumes and arrays, only headers are read. Coordinates are those of the file; x is the
+/// fastest axis of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -63,97 +67,10 @@ pub struct Args {
     list: FilesFromArgs,
 
     #[command(flatten)]
+    folders: FolderArgs,
+
+    #[command(flatten)]
     volume: VolumeArgs,
-}
-
-/// Minimum or maximum of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-enum End {
-    /// A 64-bit integer, which f64 does not always hold exactly.
-    Whole(i128),
-    Real(f64),
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Whole(end) => end.fmt(f),
-            Self::Real(end) => end.fmt(f),
-        }
-    }
-}
-
-/// Contents of a file. Fields that do not apply to the file are empty and do not appear in the output.
-#[derive(Default, Serialize)]
-struct Info {
-    file: String,
-    /// `image`, `volume`, `array` or `mesh`.
-    kind: &'static str,
-    format: String,
-    /// Size of the file, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    /// Samples along each axis: x, y of an image; x, y, z of a volume; the axes of an array in C order, the last one
-    /// fastest.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    size: Vec<usize>,
-    /// Type of the samples in memory.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    dtype: Option<String>,
-    /// Type of the samples in the file, if it differs from that in memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stored: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channels: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    byte_order: Option<&'static str>,
-    /// Slope and intercept: value = slope * stored + intercept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scale: Option<[f64; 2]>,
-    /// Number of pages of an image, or of volumes in the file, if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<usize>,
-    /// Label of the row that shows `pages`.
-    #[serde(skip)]
-    pages_label: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spacing: Option<[f64; 3]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<String>,
-    /// World coordinates of the centre of the first sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<[f64; 3]>,
-    /// Direction of each axis of the grid in world coordinates, as a unit vector.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    directions: Option<[[f64; 3]; 3]>,
-    /// The directions of the axes in letters, such as `RAS`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    orientation: Option<String>,
-    /// Anatomical orientation of the world coordinates.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    space: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vertices: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    triangles: Option<u64>,
-    /// The lowest and the highest coordinates of a mesh.
-    #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
-    bounds: Option<[[f32; 3]; 2]>,
-    /// Whether a mesh has triangles and no boundary.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    watertight: Option<bool>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    metadata: Vec<(String, String)>,
-    /// Minimum and maximum of the finite samples, with `--range`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    range: Option<[End; 2]>,
-    /// Size of the samples in memory, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory: Option<u64>,
-    /// Warnings: assumptions about the file, and parts of it that are not read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<String>,
 }
 
 /// Maximum number of bytes of text in memory. More go to a temporary file.
@@ -167,7 +84,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     layout.volume.get_or_insert(0);
     let (mut texts, mut described, mut failed) = (Spill::new(session.workspace(MAX_TEXT)), 0, 0);
     let mut add = |text: &str| texts.append(text.as_bytes());
-    let files = args.list.inputs(args.files, session)?;
+    let files = listed(args.list.inputs(args.files, session)?, args.folders, &layout)?;
     session.check_files(|roles| {
         args.list.declare(roles)?;
         files.iter().try_for_each(|file| roles.reads(INPUT, &file))
@@ -202,6 +119,31 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     Error::if_any_failed(failed, files.len(), "files")
 }
 
+/// `files` with each folder replaced by its images, unless these are the slices of a volume.
+fn listed(files: Sources, folders: FolderArgs, layout: &Layout) -> Result<Sources> {
+    let is_volume = |source: &Source| {
+        let described = VolumeFile::describe(source, layout);
+        described.is_ok_and(|mut file| {
+            file.keep_colors();
+            file.colors == 1
+        })
+    };
+    if layout.stack || !files.iter().any(|source| is_multi_file(&source)) {
+        return Ok(files);
+    }
+    let mut all = Sources::default();
+    for source in files.iter() {
+        if !is_multi_file(&source) || is_volume(&source) {
+            all.push(&source);
+            continue;
+        }
+        let mut one = Sources::default();
+        one.push(&source);
+        folders.pictures(one, false)?.iter().for_each(|image| all.push(&image));
+    }
+    Ok(all)
+}
+
 /// Describes one file. Arrays and volumes are recognised by name; other files are tried as an image, then as a volume.
 /// If `samples` is set, all samples are read for their range.
 fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
@@ -210,8 +152,10 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     let array = ArrayFormat::for_input(source, None).ok();
     let by_name =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
-    let mesh = if many { None } else { read_mesh(source, session.limits(8))? };
+    let part = source.path().filter(|path| !many && is_part(path));
+    let mesh = if many || part.is_some() { None } else { read_mesh(source, session.limits(8))? };
     let mut info = match (mesh, by_name) {
+        _ if let Some(path) = part => part_info(&PartReader::open(path, session.max_memory)?),
         (Some((format, mesh)), _) => mesh_info(format, mesh),
         (None, Some(format)) if !layout.is_raw() && !many => {
             array_info(source, format, samples, session)?
@@ -233,6 +177,18 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     info.file = source.to_string();
     info.bytes = info.bytes.or(bytes);
     Ok(info)
+}
+
+fn part_info(part: &PartReader) -> Info {
+    let identity = &part.identity;
+    let field = |name: &str, value: &dyn fmt::Display| (name.to_owned(), value.to_string());
+    let mut metadata = vec![
+        field("command", &identity.command),
+        field("shard", &identity.shard),
+        field("gpuproc", &identity.version),
+    ];
+    metadata.extend(identity.inputs.iter().map(|input| field("input", &input.name)));
+    Info { kind: "part", format: "gpuproc".into(), metadata, ..Info::default() }
 }
 
 fn mesh_info(format: &str, mesh: Mesh) -> Info {
@@ -396,71 +352,4 @@ fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info>
         memory: Some(probe.bytes),
         ..Info::default()
     })
-}
-
-impl Info {
-    /// An element of a JSON array, with the comma or the bracket before it.
-    fn element(&self, is_first: bool) -> String {
-        let text = serde_json::to_string_pretty(self).expect("plain data");
-        format!("{}\n  {}", if is_first { "[" } else { "," }, text.replace('\n', "\n  "))
-    }
-
-    /// A heading with name, format, size and type, and a line for each further field.
-    fn text(&self) -> String {
-        let join = |numbers: &[f64]| {
-            // Six decimals, or more if the largest number has fewer than six digits: further digits of coordinates that
-            // a header stores as f32 are noise. Adding 0.0 turns -0 into 0.
-            let max = numbers.iter().fold(0.0, |max: f64, v| max.max(v.abs()));
-            let digits = if max > 0.0 { 5.0 - max.log10().floor() } else { 6.0 };
-            let unit = 10f64.powf(digits.clamp(6.0, 300.0));
-            let short = |v: &f64| format!("{}", (v * unit).round() / unit + 0.0);
-            numbers.iter().map(short).collect::<Vec<_>>().join(" ")
-        };
-        let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();
-        let mut head = format!("{}: {} {}", printable(&self.file), self.format, self.kind);
-        if !size.is_empty() {
-            head += &format!(", {}", size.join("x"));
-        }
-        if let Some(dtype) = &self.dtype {
-            head += &format!(" of {dtype}");
-        }
-        let corner = |corner: [f32; 3]| join(&corner.map(f64::from));
-        let mut rows = vec![
-            ("channels", self.channels.clone()),
-            ("stored as", self.stored.clone()),
-            ("byte order", self.byte_order.map(|order| format!("{order}-endian"))),
-            (
-                "scaling",
-                self.scale
-                    .map(|[slope, intercept]| format!("value = {slope} * stored + {intercept}")),
-            ),
-            ("range", self.range.map(|[low, high]| format!("{low} to {high}"))),
-            (self.pages_label, self.pages.map(|pages| pages.to_string())),
-            ("spacing", self.spacing.map(|spacing| join(&spacing))),
-            ("unit", self.unit.clone()),
-            ("first sample", self.first.map(|first| join(&first))),
-            ("x direction", self.directions.map(|directions| join(&directions[0]))),
-            ("y direction", self.directions.map(|directions| join(&directions[1]))),
-            ("z direction", self.directions.map(|directions| join(&directions[2]))),
-            ("orientation", self.orientation.clone()),
-            ("world space", self.space.map(str::to_owned)),
-            ("vertices", self.vertices.map(|count| count.to_string())),
-            ("triangles", self.triangles.map(|count| count.to_string())),
-            (
-                "bounding box",
-                self.bounds.map(|[low, high]| format!("{} to {}", corner(low), corner(high))),
-            ),
-            ("watertight", self.watertight.map(|is_so| if is_so { "yes" } else { "no" }.into())),
-            ("file size", self.bytes.map(|bytes| format!("{bytes} bytes"))),
-            ("in memory", self.memory.map(|bytes| format!("{bytes} bytes"))),
-        ];
-        rows.extend(self.metadata.iter().map(|(name, value)| (name.as_str(), Some(value.clone()))));
-        rows.extend(self.notes.iter().map(|note| ("note", Some(note.clone()))));
-        let shown = rows.iter().filter(|(_, value)| value.is_some());
-        let width = shown.map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(24);
-        let line = |(name, value): (&str, Option<String>)| {
-            Some(format!("  {:<width$}  {}\n", printable(name), printable(&value?)))
-        };
-        head + "\n" + &rows.into_iter().filter_map(line).collect::<String>()
-    }
 }
