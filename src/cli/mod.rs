@@ -26,7 +26,7 @@ pub use self::process::main;
 pub(crate) use self::values::{free_memory, parse_size};
 use self::values::{parse_count, parse_seconds};
 use crate::{
-    commands::{Command, completions, serve},
+    commands::{Command, completions, man, serve, table::window},
     device::{Device, DeviceChoice},
     engine::{
         events::Events,
@@ -70,8 +70,8 @@ pub struct Cli {
 const MORE: &str = "\
 gpuproc COMMAND -h      shows the options used most
 gpuproc COMMAND --help  shows all options of a command
-gpuproc help SUBJECT    shows a chapter of the guide: chains, volumes, zarr,
-                        pages, python, shell, scripts, scaling or speed
+gpuproc help SUBJECT    shows a chapter of the guide: a command, chains, volumes,
+                        zarr, pages, python, shell, scripts, scaling or speed
 gpuproc --help          shows the exit codes and the shared options";
 
 const EXIT_CODES: &str = "\
@@ -96,8 +96,8 @@ GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
 below [blur mesh] are for these commands only. The command line has precedence,
 then GPUPROC_DEVICE, then GPUPROC_FLAGS, then the file.
 
-gpuproc help SUBJECT shows a chapter of the guide: chains, volumes, zarr, pages,
-python, shell, scripts, scaling or speed.";
+gpuproc help SUBJECT shows a chapter of the guide: a command, chains, volumes,
+zarr, pages, python, shell, scripts, scaling or speed.";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -242,9 +242,12 @@ pub fn parse() -> Result<Cli> {
     if let [_, word, subject] = &*program::words()
         && word == "help"
         && let Some(chapter) = CHAPTERS.iter().find(|chapter| *subject == chapter.name)
-        && parser.find_subcommand(chapter.name).is_none()
     {
-        standard::print(chapter.text)?;
+        let chapter = man::text(chapter.text, window().0.min(COLUMNS[1]));
+        standard::print(&chapter)?;
+        if parser.find_subcommand(subject).is_some() {
+            standard::print(&format!("\nAll options: gpuproc {} --help\n", subject.display()))?;
+        }
         exit(0);
     }
     if words.len() < 2 {

@@ -19,7 +19,7 @@
 
 mod estimate;
 pub mod flags;
-mod table;
+pub mod table;
 
 use self::flags::{FilterCommand, Steps};
 use crate::{

@@ -1,11 +1,14 @@
 //! `gpuproc man`: manual pages, generated from the help and the guide.
 
+mod markdown;
+mod text;
 mod troff;
 
 use std::{fs, io::Write, path::PathBuf};
 
 use clap::{Command, ValueHint, builder::Resettable};
 use clap_mangen::Man;
+pub use text::text;
 
 use crate::{
     engine::session::Session,
