@@ -21,7 +21,7 @@ const FACES: [&[u32]; 3] = [&[0, 1, 2], &[1, 0, 3, 4], &[4, 3, 2, 1, 0]];
 const TRIANGLES: [[u32; 3]; 6] = [[0, 1, 2], [1, 0, 3], [1, 3, 4], [4, 3, 2], [4, 2, 1], [4, 1, 0]];
 
 fn parse(extension: &str, bytes: &[u8]) -> Result<Surface, String> {
-    let found = parse_mesh((&"a file", extension), bytes, 1 << 20);
+    let found = parse_mesh(&"a file", extension, bytes, 1 << 20);
     let (_, mesh) = found.map_err(|error| error.one_line())?.expect("a known extension");
     let surface = mesh.surface.expect("the triangles are not compressed");
     assert_eq!(mesh.vertices, surface.positions.len() as u64);

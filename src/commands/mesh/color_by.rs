@@ -38,7 +38,9 @@ impl ColorBy {
     /// grid of all its samples, before a region is cut out.
     pub(super) fn read(
         &self,
-        (file, kernel, coords): (&VolumeFile, &MarchingCubes, &MeshCoordinates),
+        file: &VolumeFile,
+        kernel: &MarchingCubes,
+        coords: &MeshCoordinates,
         session: &Session,
     ) -> Result<Colors<'_>> {
         let source = &self.source;

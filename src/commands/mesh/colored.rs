@@ -1,11 +1,7 @@
 //! One GLB with the surfaces of several isovalues, each with its own colour or with coloured vertices.
 
-use super::{
-    color::Color, color_by::Colors, coordinates::MeshCoordinates, input::VolumeInput, job::MeshJob,
-    preview::Layer,
-};
+use super::{color::Color, input::OpenVolume, preview::Layer};
 use crate::{
-    engine::session::Session,
     io::{
         Output, Sink,
         mesh::{ColoredSurface, write_colored},
@@ -21,23 +17,22 @@ const OUTER_ALPHA: f32 = 0.35;
 
 /// Meshes the volume at `isovalues` and writes all surfaces to one file.
 pub(super) fn write(
-    job: &MeshJob,
-    (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
+    volume: &OpenVolume<'_>,
     isovalues: &[f64],
     sink: &Sink,
     mut output: Output,
-    session: &Session,
 ) -> Result<()> {
+    let OpenVolume { job, session, input, coords, colors, .. } = volume;
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     let (mut surfaces, mut layers, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (number, &iso) in isovalues.iter().enumerate() {
-        let (surface, summary) = job.surface((input, coords, colors), iso, session)?;
+        let (surface, summary) = volume.surface(iso)?;
         bytes += surface.bytes();
         if bytes > input.plan().surface_bytes {
             let what = "the surfaces of all isovalues together";
             return Err(memory::exceeds_rest(what, input.plan().surface_bytes));
         }
-        summary.check_empty((iso, sink), input, session)?;
+        summary.check_empty(iso, sink, volume)?;
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::in_cycle(number));
         let alpha = if iso < innermost { OUTER_ALPHA } else { 1.0 };

@@ -1,6 +1,8 @@
 //! The samples of the volume, in memory or read slab by slab, and isovalues computed from them.
 
 use super::{
+    color_by::Colors,
+    coordinates::MeshCoordinates,
     job::{Iso, MeshJob, Rule},
     memory::{plan, plan_whole},
 };
@@ -25,6 +27,18 @@ pub(super) enum VolumeInput {
     Whole(Box<Slab>, MeshPlan),
     /// Samples are read from the file slab by slab.
     Stream(Box<VolumeFile>, MeshPlan),
+}
+
+/// The open volume of a job, with everything that its meshes are made from.
+pub(super) struct OpenVolume<'a> {
+    pub(super) job: &'a MeshJob,
+    pub(super) session: &'a Session,
+    pub(super) input: VolumeInput,
+    pub(super) coords: MeshCoordinates,
+    /// The colours of the vertices, with `--color-by`.
+    pub(super) colors: Option<Colors<'a>>,
+    /// The description of the volume in a page.
+    pub(super) about: String,
 }
 
 impl VolumeInput {
@@ -59,7 +73,7 @@ impl VolumeInput {
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
         let find = || match rule {
             Rule::Percentile(percent) => self.percentile(percent, session),
-            Rule::Otsu { number, of } => self.otsu(job, (number, of), session),
+            Rule::Otsu { number, of } => self.otsu(job, number, of, session),
         };
         let found = session.timings.time("threshold", find)?;
         let iso = found.ok_or_else(|| {
@@ -73,7 +87,8 @@ impl VolumeInput {
     fn otsu(
         &self,
         job: &MeshJob,
-        (number, of): (usize, usize),
+        number: usize,
+        of: usize,
         session: &Session,
     ) -> Result<Option<f64>> {
         let mut otsu = Otsu::new(self.dtype());

@@ -55,7 +55,8 @@ pub(super) fn plan_whole(kernel: &MarchingCubes, volume: &Grid, session: &Sessio
 
 /// Plans the blocks in which labels are meshed. A number of a label takes `size` bytes.
 pub(super) fn plan_labels(
-    (job, kernel): (&MeshJob, &SurfaceNets),
+    job: &MeshJob,
+    kernel: &SurfaceNets,
     file: &VolumeFile,
     size: usize,
     session: &Session,

@@ -27,10 +27,8 @@ use std::mem;
 
 use self::{
     budget::allow,
-    color_by::Colors,
-    coordinates::MeshCoordinates,
     flags::Jobs,
-    input::VolumeInput,
+    input::{OpenVolume, VolumeInput},
     job::{Iso, MeshJob},
     memory::worst,
     names::scratch_folder,
@@ -59,7 +57,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut runs = Vec::new();
     session.check_files(|roles| {
         for args in args.for_each_output()? {
-            runs.push(args.work((roles, runs.is_empty()), session)?);
+            runs.push(args.work(roles, runs.is_empty(), session)?);
         }
         Ok(())
     })?;
@@ -148,10 +146,8 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     }
     let mut coords = job.coordinates.apply(&mut job.kernel, &job.volume, &file)?;
     let color_by = job.color_by.clone();
-    let colors = match &color_by {
-        Some(by) => Some(by.read((&file, &job.kernel, &coords), session)?),
-        None => None,
-    };
+    let colors = color_by.as_ref().map(|by| by.read(&file, &job.kernel, &coords, session));
+    let colors = colors.transpose()?;
     job.region.place(&mut job.kernel, &mut coords);
     let job = job;
     file.check(session.limits(1))?;
@@ -162,39 +158,31 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let mut names = Names::new(&job, session)?;
     let targets = PlannedMesh::open_all(&job, session)?;
     let input = VolumeInput::open(&job, file, session)?;
-    let volume = (&input, &coords, colors.as_ref());
-    targets
-        .into_iter()
-        .try_for_each(|target| job.write_target(volume, &about, (target, &mut names), session))
+    let volume = OpenVolume { job: &job, session, input, coords, colors, about };
+    targets.into_iter().try_for_each(|target| volume.write_target(target, &mut names))
 }
 
-impl MeshJob {
+impl OpenVolume<'_> {
     /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is not
     /// an error, so that the other outputs are still written.
-    fn write_target(
-        &self,
-        (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
-        about: &str,
-        (target, names): (PlannedMesh, &mut Names<'_>),
-        session: &Session,
-    ) -> Result<()> {
+    fn write_target(&self, target: PlannedMesh, names: &mut Names<'_>) -> Result<()> {
+        let Self { job, session, .. } = *self;
         let value = |iso: &Iso| match *iso {
             Iso::Value(iso) => Ok(iso),
-            Iso::Auto(rule) => input.threshold(self, rule, session),
+            Iso::Auto(rule) => self.input.threshold(job, rule, session),
         };
         let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
         let iso = isovalues[0];
-        let (sink, (output, folder)) = target.open(iso, self, names, session)?;
-        let is_colored = isovalues.len() > 1 || !self.colors.is_empty() || colors.is_some();
-        let volume = (input, coords, colors);
-        let written = if self.format == MeshFormat::Html {
-            page::write(self, (input, coords, about), &isovalues, &sink, output, session)
-        } else if self.format == MeshFormat::Glb && is_colored {
-            colored::write(self, volume, &isovalues, &sink, output, session)
+        let (sink, (output, folder)) = target.open(iso, job, names, session)?;
+        let is_colored = isovalues.len() > 1 || !job.colors.is_empty() || self.colors.is_some();
+        let written = if job.format == MeshFormat::Html {
+            page::write(self, &isovalues, &sink, output)
+        } else if job.format == MeshFormat::Glb && is_colored {
+            colored::write(self, &isovalues, &sink, output)
         } else {
-            let summary = match self.needs_whole_surface() {
-                Some(_) => self.mesh_whole(volume, iso, &sink, output, session),
-                None => self.mesh_parts((input, coords), iso, &sink, output, session),
+            let summary = match job.needs_whole_surface() {
+                Some(_) => self.mesh_whole(iso, &sink, output),
+                None => self.mesh_parts(iso, &sink, output),
             };
             summary.and_then(|summary| {
                 folder.map_or(Ok(()), MeshFolder::finish)?;
@@ -206,69 +194,57 @@ impl MeshJob {
     }
 
     /// Makes the surface of one isovalue in memory, draws its preview and writes it.
-    fn mesh_whole(
-        &self,
-        (input, coords, colors): (&VolumeInput, &MeshCoordinates, Option<&Colors<'_>>),
-        iso: f64,
-        sink: &Sink,
-        mut output: Output,
-        session: &Session,
-    ) -> Result<Summary> {
-        let (mut surface, mut summary) = self.surface((input, coords, colors), iso, session)?;
-        summary.check_empty((iso, sink), input, session)?;
-        if let Some(preview) = self.preview(coords) {
+    fn mesh_whole(&self, iso: f64, sink: &Sink, mut output: Output) -> Result<Summary> {
+        let Self { job, session, coords, .. } = self;
+        let (mut surface, mut summary) = self.surface(iso)?;
+        summary.check_empty(iso, sink, self)?;
+        if let Some(preview) = job.preview(coords) {
             preview.draw(&preview.name(iso), &surface, summary.color_bar, session)?;
         }
-        if let Some(factor) = coords.factor(self.format, sink, session)? {
+        if let Some(factor) = coords.factor(job.format, sink, session)? {
             surface.scale(factor);
         }
-        let bytes = self.format.bytes(&surface);
+        let bytes = job.format.bytes(&surface);
         if bytes > 0 {
             allow("packing a surface", &surface, bytes, session)?;
         }
-        if let Some(step) = self.format.precision(&surface) {
+        if let Some(step) = job.format.precision(&surface) {
             log::info!("positions rounded by at most {step} along each axis");
         }
-        let left_out = self.format.skipped_triangles(&surface);
+        let left_out = job.format.skipped_triangles(&surface);
         if left_out > 0 {
             log::info!("{left_out} degenerate triangles left out of the file");
         }
-        let is_read_back = self.printable && !sink.is_stream();
+        let is_read_back = job.printable && !sink.is_stream();
         if !is_read_back {
-            self.check_closed(&surface, sink, session)?;
+            self.check_closed(&surface, sink)?;
         }
         session.timings.time("write", || {
-            write(&mut output, &surface, self.format, self.details(coords))
+            write(&mut output, &surface, job.format, job.details(coords))
                 .map_err(|error| Error::io("write", sink.to_string(), error))
         })?;
         if is_read_back {
-            let surface = self.written(surface, (&mut output, sink), session)?;
+            let surface = self.written(surface, &mut output, sink)?;
             summary.replace(&surface);
-            self.check_closed(&surface, sink, session)?;
+            self.check_closed(&surface, sink)?;
         }
         session.timings.time("write", || output.commit())?;
         Ok(summary)
     }
 
     /// Meshes and writes a surface part by part, so that the whole surface is never in memory.
-    fn mesh_parts(
-        &self,
-        (input, coords): (&VolumeInput, &MeshCoordinates),
-        iso: f64,
-        sink: &Sink,
-        mut output: Output,
-        session: &Session,
-    ) -> Result<Summary> {
+    fn mesh_parts(&self, iso: f64, sink: &Sink, mut output: Output) -> Result<Summary> {
+        let Self { job, session, input, coords, .. } = self;
         let failed = |error| Error::io("write", sink.to_string(), error);
         let held = input.plan().pending_bytes;
-        let mut ply = PlyWriter::new(self.details(coords), held, scratch_folder(sink));
+        let mut ply = PlyWriter::new(job.details(coords), held, scratch_folder(sink));
         let mut summary = Summary::default();
-        surfaces((input, coords), &self.kernel(iso), session, |mut part| {
+        surfaces(input, coords, &job.kernel(iso), session, |mut part| {
             summary.add(&part);
             let triangles = mem::take(&mut part.triangles);
             ply.push(part, triangles).map_err(failed)
         })?;
-        summary.check_empty((iso, sink), input, session)?;
+        summary.check_empty(iso, sink, self)?;
         session.timings.time("write", || {
             ply.finish(&mut output).map_err(failed)?;
             output.commit()

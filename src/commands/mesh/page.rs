@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{coordinates::MeshCoordinates, input::VolumeInput, job::MeshJob};
+use super::{
+    coordinates::MeshCoordinates,
+    input::{OpenVolume, VolumeInput},
+    job::MeshJob,
+};
 use crate::{
-    engine::session::Session,
     io::{
         Output, Sink,
         page::viewer::{Live, PackedMesh, Viewer, digest},
@@ -21,11 +24,7 @@ pub(super) fn about(file: &VolumeFile) -> String {
 }
 
 /// A page without surfaces. `about` describes the volume; `noun` is the heading of the list of surfaces.
-pub(super) fn viewer(
-    job: &MeshJob,
-    (coords, about): (&MeshCoordinates, &str),
-    noun: &str,
-) -> Viewer {
+pub(super) fn viewer(job: &MeshJob, coords: &MeshCoordinates, about: &str, noun: &str) -> Viewer {
     let name = job.volume.path().and_then(|path| path.file_name());
     Viewer {
         title: name.map_or(job.volume.to_string(), |name| name.to_string_lossy().into_owned()),
@@ -39,29 +38,28 @@ pub(super) fn viewer(
     }
 }
 
-/// Meshes the volume at `isovalues` and writes a page of all surfaces. `about` describes the volume.
+/// Meshes the volume at `isovalues` and writes a page of all surfaces.
 pub(super) fn write(
-    job: &MeshJob,
-    (input, coords, about): (&VolumeInput, &MeshCoordinates, &str),
+    volume: &OpenVolume<'_>,
     isovalues: &[f64],
     sink: &Sink,
     mut output: Output,
-    session: &Session,
 ) -> Result<()> {
     let noun = if isovalues.len() > 1 { "Surfaces" } else { "Surface" };
-    let mut viewer = viewer(job, (coords, about), noun);
+    let OpenVolume { job, session, coords, about, .. } = volume;
+    let mut viewer = viewer(job, coords, about, noun);
     let innermost = isovalues.iter().copied().fold(f64::MIN, f64::max);
     for &iso in isovalues {
-        let (surface, summary) = job.surface((input, coords, None), iso, session)?;
+        let (surface, summary) = volume.surface(iso)?;
         if let Some(preview) = job.preview(coords) {
             preview.draw(&preview.name(iso), &surface, None, session)?;
         }
-        summary.check_empty((iso, sink), input, session)?;
+        summary.check_empty(iso, sink, volume)?;
         if job.live && viewer.live.is_none() {
             let hash = session.timings.time("hash", || digest(&surface));
             log::info!("SHA-256 of vertices and triangles: {hash}");
             let hash = json!({ "iso": iso, "sha256": hash });
-            viewer.live = Some(live(job, (input, coords), iso, hash, session)?);
+            viewer.live = Some(live(volume, iso, hash)?);
         }
         // The surface of the maximum isovalue lies inside the others, which are therefore translucent.
         let opacity = if iso < innermost && !job.live { 0.35 } else { 1.0 };
@@ -81,13 +79,8 @@ pub(super) fn write(
 }
 
 /// The samples and the pipeline manifest with which the page meshes the volume at other isovalues (`--live`).
-fn live(
-    job: &MeshJob,
-    (input, coords): (&VolumeInput, &MeshCoordinates),
-    iso: f64,
-    hash: Value,
-    session: &Session,
-) -> Result<Live> {
+fn live(volume: &OpenVolume<'_>, iso: f64, hash: Value) -> Result<Live> {
+    let OpenVolume { job, session, input, coords, .. } = volume;
     let VolumeInput::Whole(slab, _) = input else {
         return Err(Error::usage(format_args!(
             "{}: the volume is too large for a page: leave out --live",

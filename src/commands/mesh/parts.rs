@@ -78,7 +78,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         let kernel = job.kernel(iso);
         let own = shard.range(kernel.layers(file.dims[2]));
         let (mut summary, mut has_normals) = (Summary::default(), false);
-        layers((&input, &placed), &kernel, own, session, |surface| {
+        layers(&input, &placed, &kernel, own, session, |surface| {
             summary.add(&surface);
             has_normals |= !surface.normals.is_empty();
             session.timings.time("write", || add(part, &surface))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::input::VolumeInput;
+use super::input::OpenVolume;
 use crate::{
     data::{surface::Surface, vec3::union},
     engine::session::Session,
@@ -64,23 +64,18 @@ impl Summary {
 
     /// Reports an empty surface, with the minimum and maximum of the samples. It is called before an output is written.
     /// With `--strict`, an empty surface is an error.
-    pub(super) fn check_empty(
-        &self,
-        (iso, sink): (f64, &Sink),
-        input: &VolumeInput,
-        session: &Session,
-    ) -> Result<()> {
+    pub(super) fn check_empty(&self, iso: f64, sink: &Sink, volume: &OpenVolume<'_>) -> Result<()> {
         if self.triangles > 0 {
             return Ok(());
         }
-        let why = match (self.had_parts, input.range(session)?) {
+        let why = match (self.had_parts, volume.input.range(volume.session)?) {
             (true, _) => "none of its parts is large enough to be kept".to_owned(),
             (false, None) => format!("no cell has samples on both sides of the isovalue {iso}"),
             (false, Some([low, high])) => {
                 format!("the isovalue is {iso}, but the samples range from {low} to {high}")
             }
         };
-        report(sink, format_args!("the surface is empty: {why}"), session.strict)
+        report(sink, format_args!("the surface is empty: {why}"), volume.session.strict)
     }
 
     fn log(&self, sink: &Sink) {

@@ -56,7 +56,8 @@ pub(super) struct Slabs<'a> {
 /// of its first vertex.
 pub(super) fn mesh_slabs<K: SlabKernel>(
     kernel: &K,
-    (source, file): (&BlockSource<'_>, &VolumeFile),
+    source: &BlockSource<'_>,
+    file: &VolumeFile,
     slabs: Slabs<'_>,
     session: &Session,
     consume: &mut dyn FnMut(u64, K::Out) -> Result<()>,

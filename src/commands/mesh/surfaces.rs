@@ -17,7 +17,8 @@ use crate::{
 
 /// Meshes the whole volume and passes its surface to `consume` part by part, in the coordinates of the mesh.
 pub(super) fn surfaces(
-    (input, coords): (&VolumeInput, &MeshCoordinates),
+    input: &VolumeInput,
+    coords: &MeshCoordinates,
     kernel: &MarchingCubes,
     session: &Session,
     consume: impl FnMut(Surface) -> Result<()> + Send,
@@ -26,12 +27,13 @@ pub(super) fn surfaces(
         VolumeInput::Whole(slab, _) => slab.layers.end,
         VolumeInput::Stream(file, _) => kernel.layers(file.dims[2]),
     };
-    layers((input, coords), kernel, all, session, consume)
+    layers(input, coords, kernel, all, session, consume)
 }
 
 /// As [`surfaces`], for the layers of cells `own` only. Their vertices are numbered from 0.
 pub(super) fn layers(
-    (input, coords): (&VolumeInput, &MeshCoordinates),
+    input: &VolumeInput,
+    coords: &MeshCoordinates,
     kernel: &MarchingCubes,
     own: Range<usize>,
     session: &Session,
@@ -58,7 +60,7 @@ pub(super) fn layers(
     let (height, overlaps) = (plan.layers, plan.overlaps);
     let slabs = Slabs { own, height, overlaps, leaves_out: &leaves_out };
     let mesh = |consume: &mut dyn FnMut(Surface) -> Result<()>| {
-        mesh_slabs(kernel, (&source, file), slabs, session, &mut |_, part| consume(part))
+        mesh_slabs(kernel, &source, file, slabs, session, &mut |_, part| consume(part))
     };
     if overlaps { write_behind(consume, mesh) } else { mesh(&mut consume) }
 }

@@ -22,10 +22,10 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
          <GIFTI Version=\"1.0\" NumberOfDataArrays=\"{}\">",
         if normals.is_empty() { 2 } else { 3 }
     )?;
-    write_array(out, ("POINTSET", "FLOAT32"), positions, &coordinates(details.space))?;
-    write_array(out, ("TRIANGLE", "INT32"), triangles, "")?;
+    write_array(out, "POINTSET", "FLOAT32", positions, &coordinates(details.space))?;
+    write_array(out, "TRIANGLE", "INT32", triangles, "")?;
     if !normals.is_empty() {
-        write_array(out, ("VECTOR", "FLOAT32"), normals, "")?;
+        write_array(out, "VECTOR", "FLOAT32", normals, "")?;
     }
     writeln!(out, "</GIFTI>")
 }
@@ -51,7 +51,8 @@ fn coordinates(space: Option<Space>) -> String {
 /// Writes one array of triples; `inside` is XML before its data.
 fn write_array<T: Pod>(
     out: &mut Out<'_>,
-    (intent, kind): (&str, &str),
+    intent: &str,
+    kind: &str,
     triples: &[[T; 3]],
     inside: &str,
 ) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub fn write_colored(
 ) -> io::Result<()> {
     let mut document = Document::default();
     for ColoredSurface { name, color, surface } in surfaces {
-        document.add(surface, (Some(name), *color), details);
+        document.add(surface, Some(name), *color, details);
     }
     document.write(out)?;
     surfaces.iter().try_for_each(|colored| write_arrays(out, &colored.surface))
@@ -50,7 +50,7 @@ pub(super) const BONE: [f32; 4] = [0.84, 0.76, 0.64, 1.0];
 pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> io::Result<()> {
     let mut document = Document::default();
     let color = if surface.colors.is_empty() { BONE } else { [1.0; 4] };
-    document.add(surface, (None, color), details);
+    document.add(surface, None, color, details);
     document.write(out)?;
     write_arrays(out, surface)
 }
@@ -92,12 +92,7 @@ pub(super) struct Document {
 impl Document {
     /// Adds a surface with its arrays: positions, indices, and normals and colours if there are any. Does nothing for
     /// an empty surface.
-    fn add(
-        &mut self,
-        surface: &Surface,
-        (name, color): (Option<&String>, [f32; 4]),
-        details: Details,
-    ) {
+    fn add(&mut self, surface: &Surface, name: Option<&String>, color: [f32; 4], details: Details) {
         let Surface { positions, normals, colors, triangles, .. } = surface;
         let Some([low, high]) = surface.bounds().filter(|_| !triangles.is_empty()) else { return };
         let vectors =
@@ -123,7 +118,7 @@ impl Document {
             attributes["COLOR_0"] = self.add_array(8 * colors.len(), ARRAY_BUFFER, accessor);
         }
         let primitive = json!({ "attributes": attributes, "indices": indices });
-        self.add_mesh(primitive, (name, color), (details, [0.0; 3], 1.0));
+        self.add_mesh(primitive, name, color, details, [0.0; 3], 1.0);
     }
 
     /// Adds a node with a mesh of one primitive, and its material. Positions are multiplied by `scale`, then moved by
@@ -131,8 +126,11 @@ impl Document {
     pub(super) fn add_mesh(
         &mut self,
         mut primitive: Value,
-        (name, color): (Option<&String>, [f32; 4]),
-        (details, [x, y, z], scale): (Details, [f32; 3], f64),
+        name: Option<&String>,
+        color: [f32; 4],
+        details: Details,
+        [x, y, z]: [f32; 3],
+        scale: f64,
     ) {
         const HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
         let (rotation, translation) = match details.space {

@@ -54,7 +54,7 @@ pub(super) fn write(out: &mut Out<'_>, surface: &Surface, details: Details) -> i
         let primitive = arrays.add_surface(surface, low, scale)?;
         let Arrays { document, body } = &mut arrays;
         document.extensions = &["KHR_mesh_quantization", "EXT_meshopt_compression"];
-        document.add_mesh(primitive, (None, BONE), (details, low, scale));
+        document.add_mesh(primitive, None, BONE, details, low, scale);
         body.resize(body.len().next_multiple_of(4), 0);
         // The second buffer stands for the uncompressed arrays. It has no data, since the extension is required.
         let fallback = json!({ "EXT_meshopt_compression": { "fallback": true } });

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Details, Out, PlyWriter, chunks::write_each};
+use super::{Out, PlyWriter, chunks::write_each};
 use crate::data::{label_mesh::Quad, surface::Surface};
 
 /// Maps a label index, as in `Quad`, to the label in the input file.
@@ -46,11 +46,11 @@ impl LabelPly {
     pub fn finish_labels(
         self,
         out: &mut Out<'_>,
-        (details, is_mirrored): (Details, bool),
+        is_mirrored: bool,
         label_of: LabelOf<'_>,
         label_type: LabelType,
     ) -> io::Result<()> {
-        let kind = label_type.name;
+        let (kind, ascii) = (label_type.name, self.details.ascii);
         let properties = format!("property {kind} label\nproperty {kind} neighbor\n");
         let format = |quad: &Quad, bytes: &mut Vec<u8>| {
             let [label, neighbour] = quad.labels.map(label_of);
@@ -59,7 +59,7 @@ impl LabelPly {
             let labels = if is_swapped { [neighbour, label] } else { [label, neighbour] };
             for [a, b, c] in quad.triangles() {
                 let triangle = if is_swapped != is_mirrored { [a, c, b] } else { [a, b, c] };
-                if details.ascii {
+                if ascii {
                     let ([a, b, c], [label, neighbour]) = (triangle, labels);
                     let text = format!("3 {a} {b} {c} {label} {neighbour}\n");
                     bytes.extend_from_slice(text.as_bytes());
@@ -72,7 +72,7 @@ impl LabelPly {
                 }
             }
         };
-        self.finish_with(out, (2, &properties), |out, quads| write_each(out, quads, format))
+        self.finish_with(out, 2, &properties, |out, quads| write_each(out, quads, format))
     }
 }
 

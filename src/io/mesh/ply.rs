@@ -27,7 +27,7 @@ pub struct Attributes {
 /// are kept in memory, or in temporary files once they exceed a limit. `F` is the type of faces.
 #[derive(Debug)]
 pub struct PlyWriter<F = [u32; 3]> {
-    details: Details,
+    pub(super) details: Details,
     attributes: Attributes,
     limit: u64,
     folder: PathBuf,
@@ -78,7 +78,8 @@ impl<F: Pod> PlyWriter<F> {
     pub(super) fn finish_with(
         self,
         out: &mut Out<'_>,
-        (per_face, properties): (u64, &str),
+        per_face: u64,
+        properties: &str,
         write: impl Fn(&mut Out<'_>, &[F]) -> io::Result<()>,
     ) -> io::Result<()> {
         to_count::<u32>(
@@ -114,7 +115,7 @@ impl PlyWriter {
     /// Writes the header, all vertices and all triangles.
     pub fn finish(self, out: &mut Out<'_>) -> io::Result<()> {
         let ascii = self.details.ascii;
-        self.finish_with(out, (1, ""), |out, faces| write_faces(out, faces, ascii))
+        self.finish_with(out, 1, "", |out, faces| write_faces(out, faces, ascii))
     }
 }
 

@@ -63,12 +63,13 @@ pub fn read_mesh(source: &Source, limits: Limits) -> Result<Option<(&'static str
     if !FORMATS.iter().any(|(known, ..)| *known == extension) {
         return Ok(None);
     }
-    parse_mesh((source, &extension), &source.read_all(limits)?, limits.bytes())
+    parse_mesh(source, &extension, &source.read_all(limits)?, limits.bytes())
 }
 
 /// Reads the mesh in `bytes`, the content of the file `source`, as [`read_mesh`] does.
 pub fn parse_mesh(
-    (source, extension): (&dyn fmt::Display, &str),
+    source: &dyn fmt::Display,
+    extension: &str,
     bytes: &[u8],
     limit: u64,
 ) -> Result<Option<(&'static str, Mesh)>> {

@@ -86,14 +86,15 @@ impl Args {
     /// Validates the flags, makes the jobs, and adds their files to `roles`; the inputs only if this is the first run.
     pub(super) fn work(
         mut self,
-        roles: (&mut FileRoles, bool),
+        roles: &mut FileRoles,
+        is_first: bool,
         session: &Session,
     ) -> Result<(Sources, Jobs)> {
         let mut files = take(&mut self.files);
         if let Some(list) = self.list_among(&mut files)? {
             self.labels = Some(list);
         }
-        self.inputs_and_jobs(files, roles, session)
+        self.inputs_and_jobs(files, roles, is_first, session)
     }
 
     /// These flags once for each `-o`.
@@ -135,7 +136,8 @@ impl Args {
     fn inputs_and_jobs(
         self,
         mut files: Vec<OsString>,
-        (roles, is_first): (&mut FileRoles, bool),
+        roles: &mut FileRoles,
+        is_first: bool,
         session: &Session,
     ) -> Result<(Sources, Jobs)> {
         let mut output = None;

@@ -60,7 +60,7 @@ pub(super) fn mesh_labels(
     if let Some(preview) = &job.preview {
         preview.check(session)?;
     }
-    let plan = plan_labels((job, &kernel), &file, numbers.size(&file), session)?;
+    let plan = plan_labels(job, &kernel, &file, numbers.size(&file), session)?;
     kernel.max_bytes = plan.part_bytes;
     session.device.set_estimate(|| estimate::for_job(job, &file));
     let numbers = numbers.into();
@@ -121,7 +121,7 @@ impl LabelJob<'_> {
 
     /// Completes a PLY of all labels.
     fn finish_ply(&self, ply: LabelPly, numbers: &Numbers<'_>, mut output: Output) -> Result<()> {
-        let Self { job, transform, session, .. } = self;
+        let Self { job, session, .. } = self;
         let max = numbers.max_label(self.file);
         let label_type = LabelType::for_labels_up_to(max).ok_or_else(|| {
             Error::usage(format_args!(
@@ -131,9 +131,9 @@ impl LabelJob<'_> {
             ))
         })?;
         session.timings.time("write", || {
-            let details = (job.details(&transform.coords), transform.is_mirrored());
+            let is_mirrored = self.transform.is_mirrored();
             let label_of = |number| numbers.label(number);
-            ply.finish_labels(&mut output, details, &label_of, label_type)
+            ply.finish_labels(&mut output, is_mirrored, &label_of, label_type)
                 .map_err(|error| Error::io("write", job.output.to_string(), error))?;
             output.commit()
         })

@@ -85,8 +85,8 @@ impl<'a> LabelJob<'a> {
         let own = 0..SurfaceNets::layers(file.dims[2]);
         let slabs =
             Slabs { own, height: plan.layers, overlaps: plan.overlaps, leaves_out: &leaves_out };
-        let source = (&BlockSource::slices(file, &open), *file);
-        mesh_slabs(&self.kernel, source, slabs, self.session, &mut consume)
+        let source = BlockSource::slices(file, &open);
+        mesh_slabs(&self.kernel, &source, file, slabs, self.session, &mut consume)
     }
 
     pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers<'a>> {

@@ -168,7 +168,7 @@ impl LabelWriter<'_, '_> {
     ) -> Result<()> {
         let LabelJob { job, session, transform, file, .. } = self.labels;
         self.check_bytes(order)?;
-        let mut viewer = page::viewer(job, (&transform.coords, &page::about(file)), "Labels");
+        let mut viewer = page::viewer(job, &transform.coords, &page::about(file), "Labels");
         viewer.surfaces = session.timings.time("labels", || {
             self.for_each(order, totals, |_, label, surface, stats| {
                 let [red, green, blue] = display_colour(label);
