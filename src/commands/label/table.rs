@@ -14,13 +14,11 @@ use bytemuck::Zeroable;
 
 use crate::{
     data::{
-        description::Description,
         image::{Image, Orientation},
         placement::Placement,
         reader::Reader,
         samples::Samples,
     },
-    device::Device,
     io::{
         Limits, Output, Sink, Source,
         image::{RowsReader, open_rows, read_image},
@@ -28,14 +26,13 @@ use crate::{
         volume::{Layout, VolumeFile, VolumeReader},
     },
     kernels::{
-        filter::{Block, Filter, InputPass},
+        filter::{Block, Filter, Preparation},
         histogram::Luma,
         label::{Label, Observer, Region, Regions},
     },
     util::{
         error::{Error, Result},
         memory,
-        spill::Workspace,
         timings::Timings,
     },
 };
@@ -168,7 +165,8 @@ impl Table {
     /// Calls `add` with the name and the value of each column of a row.
     fn for_each_cell(
         &self,
-        (label, region): (usize, &Region),
+        label: usize,
+        region: &Region,
         voxel: Option<&(String, f64)>,
         mut add: impl FnMut(&str, Cell) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -206,7 +204,7 @@ impl Table {
         regions.for_each(|label, region| {
             writeln!(file, "{before}")?;
             let mut open = "{";
-            self.for_each_cell((label, region), voxel, |name, cell| {
+            self.for_each_cell(label, region, voxel, |name, cell| {
                 match cell {
                     Cell::Number(number) if !number.is_finite() => {
                         write!(file, "{open}\"{name}\": null")?;
@@ -229,13 +227,13 @@ impl Table {
         file: &mut dyn Write,
     ) -> io::Result<()> {
         let mut before = "";
-        self.for_each_cell((0, &Region::zeroed()), voxel, |name, _| {
+        self.for_each_cell(0, &Region::zeroed(), voxel, |name, _| {
             write!(file, "{}{name}", std::mem::replace(&mut before, ","))
         })?;
         file.write_all(b"\n")?;
         regions.for_each(|label, region| {
             let mut before = "";
-            self.for_each_cell((label, region), voxel, |_, cell| {
+            self.for_each_cell(label, region, voxel, |_, cell| {
                 write!(file, "{}{cell}", std::mem::replace(&mut before, ","))
             })?;
             file.write_all(b"\n")
@@ -245,13 +243,7 @@ impl Table {
 
 impl Observer for Table {
     /// Measures the components and writes the table.
-    fn observe(
-        &self,
-        labels: &Label,
-        device: &Device,
-        workspace: Workspace,
-        (input, pass): (&Description, InputPass<'_>),
-    ) -> Result<()> {
+    fn observe(&self, labels: &Label, own: Preparation<'_>) -> Result<()> {
         /// Samples that are measured at a time, unless a slice has more.
         const PART: usize = 1 << 18;
         if self.is_written.swap(true, Relaxed) {
@@ -259,6 +251,7 @@ impl Observer for Table {
                 "--table holds one page or volume: choose it with --page or --volume",
             ));
         }
+        let Preparation { device, input, workspace, pass, .. } = own;
         let (shape, axis) = (input.grid.shape, if self.layout.is_some() { 2 } else { 1 });
         let half = workspace.of(workspace.bytes / 2);
         let mut intensities = self.intensities(shape.dims, half.bytes)?;
@@ -272,7 +265,7 @@ impl Observer for Table {
                 let count = range.len() / slice;
                 let read = |from: &mut Intensities| from.next(count, range.len());
                 let values = intensities.as_mut().map(read).transpose()?;
-                regions.add((labels, range), [width, height], (axis, next), values.as_ref())?;
+                regions.add(labels, range, [width, height], axis, next, values.as_ref())?;
                 next += count;
             }
             Ok(())

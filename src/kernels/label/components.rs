@@ -42,7 +42,7 @@ impl Rule {
     /// Maximum memory of labelling a row of `width` samples, in bytes, without samples and tables.
     pub fn max_row_bytes(self, width: usize) -> u64 {
         let runs = if self.is_equal { width } else { width.div_ceil(2) };
-        runs::bytes(1, width, runs as u64, (self.is_equal, self.min_weight > 0))
+        runs::bytes(1, width, runs as u64, self.is_equal, self.min_weight > 0)
     }
 
     /// Whether labelling `keys`, rows of `width` samples, takes at most `limit` bytes, without samples and tables.
@@ -55,7 +55,7 @@ impl Rule {
         let counts = parts(0..keys.len(), step)
             .par_map(|samples| runs::max_count(keys, samples, width, self.is_equal));
         let runs = counts.into_iter().sum();
-        runs::bytes(rows, width, runs, (self.is_equal, self.min_weight > 0)) <= limit
+        runs::bytes(rows, width, runs, self.is_equal, self.min_weight > 0) <= limit
     }
 }
 
@@ -78,7 +78,8 @@ impl Slab {
     /// Labels `samples` of a block. `joins` is set in the first pass.
     fn new(
         rule: Rule,
-        (keys, samples): (&Samples, Range<usize>),
+        keys: &Samples,
+        samples: Range<usize>,
         slices: Slices,
         joins: bool,
     ) -> Result<Self> {
@@ -90,7 +91,8 @@ impl Slab {
             runs.number(row..runs.rows().min(row + height), rule.reach, &mut forest)?;
             if joins && row > 0 {
                 let join = |a, b| forest.join(a, b);
-                runs.touching_slices(row - height, (&runs, row), (slices, rule.reach), join);
+                let (both, rows) = ([&runs; 2], [row - height, row]);
+                Runs::touching_slices(both, rows, slices, rule.reach, join);
             }
         }
         Ok(Self { runs, firsts, forest, weights: Vec::new(), base: 0 })
@@ -145,7 +147,7 @@ fn parts(samples: Range<usize>, step: usize) -> impl ExactSizeIterator<Item = Ra
 fn seam([a, b]: [&Runs; 2], slices: Slices, reach: Reach) -> Vec<[u32; 2]> {
     let mut pairs = Vec::new();
     let above = a.rows() - slices.height;
-    a.touching_slices(above, (b, 0), (slices, reach), |a, b| {
+    Runs::touching_slices([a, b], [above, 0], slices, reach, |a, b| {
         memory::reserve(&mut pairs, 1).unwrap_or_else(memory::raise);
         pairs.push([a, b]);
     });
@@ -246,7 +248,7 @@ impl Components {
         };
         let open = self.tables.open();
         let new = slabs(samples, slices).par_map(|samples| {
-            let mut slab = Slab::new(rule, (keys, samples.clone()), slices, true)?;
+            let mut slab = Slab::new(rule, keys, samples.clone(), slices, true)?;
             if rule.min_weight > 0 {
                 slab.weigh(samples.start, slices.width, weigh)?;
             }
@@ -395,7 +397,7 @@ impl Labels {
                 let at = first + samples.start / slice;
                 start = self.firsts.read(at..at + 1)?[0] as usize;
                 let slabs = slabs(samples, self.plan.slices)
-                    .par_map(|samples| Slab::new(rule, (keys, samples), self.plan.slices, false));
+                    .par_map(|samples| Slab::new(rule, keys, samples, self.plan.slices, false));
                 found = slabs.into_iter().collect::<Result<Vec<_>>>()?;
                 count = 0;
                 for slab in &mut found {

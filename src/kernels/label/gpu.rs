@@ -83,7 +83,8 @@ impl Labelling<'_> {
     fn dispatch(
         &self,
         batch: &mut Batch<'_>,
-        (entry, count): (&str, usize),
+        entry: &str,
+        count: usize,
         bits: usize,
         buffers: &[(&str, &Buffer)],
     ) -> Result<()> {
@@ -104,10 +105,10 @@ impl Labelling<'_> {
             batch.clear(&cut);
             if round == 0 {
                 let segments = count.div_ceil(SEGMENT);
-                self.dispatch(&mut batch, ("begin", segments), 16, &buffers)?;
+                self.dispatch(&mut batch, "begin", segments, 16, &buffers)?;
             }
-            self.dispatch(&mut batch, ("join", count), 16, &buffers)?;
-            self.dispatch(&mut batch, ("flatten", count), 16, &buffers)?;
+            self.dispatch(&mut batch, "join", count, 16, &buffers)?;
+            self.dispatch(&mut batch, "flatten", count, 16, &buffers)?;
             batch.run()?;
             if context.read::<u32>(&cut, 1)? == [0] {
                 return Ok(());
@@ -125,9 +126,9 @@ impl Labelling<'_> {
         let mut batch = context.batch();
         if self.rule.min_weight > 0 {
             batch.clear(&self.sizes);
-            self.dispatch(&mut batch, ("measure", count.div_ceil(SEGMENT)), 16, &buffers)?;
+            self.dispatch(&mut batch, "measure", count.div_ceil(SEGMENT), 16, &buffers)?;
         }
-        self.dispatch(&mut batch, ("mark", count), 16, &buffers)?;
+        self.dispatch(&mut batch, "mark", count, 16, &buffers)?;
         let (dtype, op, algorithm) = (Dtype::U32, Op::Sum, Algorithm::Auto);
         let scan = ScanSpec { dtype, op, inclusive: false, algorithm };
         let carry_len = scan.carry_len(context, count);
@@ -143,7 +144,7 @@ impl Labelling<'_> {
         let buffers =
             [("parents", &self.parents), ("marks", &marks), ("ranks", &ranks), ("result", &result)];
         let mut batch = context.batch();
-        self.dispatch(&mut batch, ("write", words), 8 * dtype.size(), &buffers)?;
+        self.dispatch(&mut batch, "write", words, 8 * dtype.size(), &buffers)?;
         batch.run()?;
         context.read_into(&result, labels.as_bytes_mut())?;
         Ok(labels)

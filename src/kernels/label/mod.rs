@@ -31,7 +31,7 @@ pub use self::{
     regions::{Region, Regions},
     runs::{Reach, Slices},
 };
-use super::filter::{Block, Cost, Filter, InputPass, Preparation, Properties, Ready};
+use super::filter::{Block, Cost, Filter, Preparation, Properties, Ready};
 use crate::{
     data::{
         description::{Description, Kind},
@@ -72,15 +72,9 @@ enum Found {
 
 /// Gets the labels of an input before they are written.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Gets a prepared filter, and the description of its input with a function that reads the input. The observer may
-    /// take `workspace` of memory. Any error ends the job.
-    fn observe(
-        &self,
-        labels: &Label,
-        device: &Device,
-        workspace: Workspace,
-        input: (&Description, InputPass<'_>),
-    ) -> Result<()>;
+    /// Gets a prepared filter, and what it was prepared from. The observer may take the memory of the workspace. Any
+    /// error ends the job.
+    fn observe(&self, labels: &Label, own: Preparation<'_>) -> Result<()>;
 
     /// Is called once the labels have been written.
     fn finish(&self) -> Result<()>;
@@ -239,7 +233,7 @@ impl Filter for Label {
 
     /// The result of an input that the first pass has in memory takes no other pass.
     fn prepare(&self, own: Preparation<'_>) -> Result<Ready> {
-        let Preparation { device, input, workspace: own, pass, .. } = own;
+        let Preparation { device, input, axis, workspace: own, pass } = own;
         if self.found.is_some() {
             return Ok(Ready { filter: None, result: self.taken() });
         }
@@ -268,7 +262,7 @@ impl Filter for Label {
         };
         let label = Self { workspace: own, found: Some(found.into()), ..self.clone() };
         if let Some(observer) = &self.observer {
-            observer.observe(&label, device, workspace, (input, pass))?;
+            observer.observe(&label, Preparation { device, input, axis, workspace, pass })?;
         }
         let result = label.taken();
         Ok(Ready { filter: Some(label.into()), result })

@@ -116,9 +116,11 @@ impl Regions {
     #[allow(clippy::cast_lossless, clippy::unnecessary_cast, reason = "one of the types is f64")]
     pub fn add(
         &mut self,
-        (labels, range): (&Samples, Range<usize>),
+        labels: &Samples,
+        range: Range<usize>,
         [width, height]: [usize; 2],
-        (axis, first): (usize, usize),
+        axis: usize,
+        first: usize,
         intensities: Option<&Samples>,
     ) -> Result<()> {
         for_samples!(labels, labels => for (row, labels) in labels[range].chunks(width).enumerate() {

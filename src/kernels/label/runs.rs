@@ -90,7 +90,7 @@ fn for_each_bit(mut bits: u64, mut each: impl FnMut(u32)) {
 }
 
 /// Memory of rows of `width` samples with `runs` runs, and of the provisional numbers of these, in bytes.
-pub fn bytes(rows: u64, width: usize, runs: u64, (is_equal, has_weights): (bool, bool)) -> u64 {
+pub fn bytes(rows: u64, width: usize, runs: u64, is_equal: bool, has_weights: bool) -> u64 {
     let words = 8 * width.div_ceil(64) as u64;
     let row = size_of::<usize>() as u64 + if is_equal { 4 * words } else { words };
     // A provisional number takes 4 bytes each in runs, slab forest, band forest and last pass, and two weights.
@@ -121,7 +121,8 @@ impl Runs {
         fn all<T: bytemuck::Pod + PartialEq + Into<u64>>(
             keys: &Samples,
             samples: Range<usize>,
-            (slices, is_equal): (Slices, bool),
+            slices: Slices,
+            is_equal: bool,
             is_set: impl Fn(T) -> bool,
         ) -> Result<Runs> {
             let Slices { width, height, are_rows } = slices;
@@ -146,14 +147,19 @@ impl Runs {
             }
             Ok(runs)
         }
-        let how = (slices, is_equal);
         // Zeros of floats may have a sign.
         match keys {
-            Samples::U8(_) | Samples::I8(_) => all(keys, samples, how, |key: u8| key != 0),
-            Samples::U16(_) | Samples::I16(_) => all(keys, samples, how, |key: u16| key != 0),
-            Samples::U32(_) | Samples::I32(_) => all(keys, samples, how, |key: u32| key != 0),
-            Samples::F32(_) => all(keys, samples, how, |key: u32| key << 1 != 0),
-            Samples::F64(_) => all(keys, samples, how, |key: u64| key << 1 != 0),
+            Samples::U8(_) | Samples::I8(_) => {
+                all(keys, samples, slices, is_equal, |key: u8| key != 0)
+            }
+            Samples::U16(_) | Samples::I16(_) => {
+                all(keys, samples, slices, is_equal, |key: u16| key != 0)
+            }
+            Samples::U32(_) | Samples::I32(_) => {
+                all(keys, samples, slices, is_equal, |key: u32| key != 0)
+            }
+            Samples::F32(_) => all(keys, samples, slices, is_equal, |key: u32| key << 1 != 0),
+            Samples::F64(_) => all(keys, samples, slices, is_equal, |key: u64| key << 1 != 0),
         }
     }
 
@@ -280,22 +286,22 @@ impl Runs {
         }
     }
 
-    /// Calls `each` with touching runs: one of the row `above`, and one of `row` of `other`. If `is_diagonal` is set,
-    /// runs also touch where the one ends before the other starts. `equal` tells where samples of both rows are equal.
+    /// Calls `each` with touching runs: one of the row `above` of `own`, and one of `row` of `other`. If `is_diagonal` is
+    /// set, runs also touch where the one ends before the other starts. `equal` tells where samples of both are equal.
     /// `joined` returns for a word the positions where touching runs are known to be joined.
     fn touching(
-        &self,
-        above: usize,
-        (other, row): (&Self, usize),
-        (is_diagonal, equal): (bool, Option<&[u64]>),
+        [own, other]: [&Self; 2],
+        [above, row]: [usize; 2],
+        is_diagonal: bool,
+        equal: Option<&[u64]>,
         joined: impl Fn(usize) -> Joined,
         mut each: impl FnMut(usize, usize),
     ) {
-        let (a, b) = (self.row(above), other.row(row));
+        let (a, b) = (own.row(above), other.row(row));
         // Number of runs that start before a word.
-        let (mut before_a, mut before_b) = (self.rows[above], other.rows[row]);
-        for word in 0..self.words {
-            let [starts_a, starts_b] = [self.starts(above, word), other.starts(row, word)];
+        let (mut before_a, mut before_b) = (own.rows[above], other.rows[row]);
+        for word in 0..own.words {
+            let [starts_a, starts_b] = [own.starts(above, word), other.starts(row, word)];
             let joined = joined(word);
             let (both, both_before) = match equal {
                 Some(equal) => (equal[word], later(equal, word)),
@@ -316,13 +322,13 @@ impl Runs {
                     };
                     let run_a = (before_a + count(starts_a, back_a)).wrapping_sub(1);
                     let run_b = (before_b + count(starts_b, back_b)).wrapping_sub(1);
-                    if is_same || self.values[run_a] == other.values[run_b] {
+                    if is_same || own.values[run_a] == other.values[run_b] {
                         each(run_a, run_b);
                     }
                 });
             };
             if all | falling | rising == 0 {
-            } else if self.values.is_empty() {
+            } else if own.values.is_empty() {
                 // The runs that end are the last ones that started.
                 call(all | falling | rising, [0, 0], true);
             } else {
@@ -346,11 +352,12 @@ impl Runs {
             numbers.resize(own.end, NONE);
             if row > slice.start {
                 let joined = |_| Joined::default();
-                let how = (reach.0 > 1, self.equal(0, row));
-                self.touching(row - 1, (self, row), how, joined, |above, run| match numbers[run] {
+                let (rows, equal) = ([row - 1, row], self.equal(0, row));
+                let each = |above, run| match numbers[run] {
                     NONE => numbers[run] = forest.root(numbers[above]),
                     number => forest.join(number, numbers[above]),
-                });
+                };
+                Self::touching([self; 2], rows, reach.0 > 1, equal, joined, each);
             }
             for number in numbers[own].iter_mut().filter(|number| **number == NONE) {
                 *number = forest.add();
@@ -360,22 +367,22 @@ impl Runs {
         Ok(())
     }
 
-    /// Calls `join` with the provisional numbers of touching runs in two slices: one from the row `above` on, and one
-    /// from `row` of `other` on.
+    /// Calls `join` with the provisional numbers of touching runs in two slices: one from the row `above` of `own` on,
+    /// and one from `row` of `other` on.
     pub fn touching_slices(
-        &self,
-        above: usize,
-        (other, row): (&Self, usize),
-        (slices, Reach(reach)): (Slices, Reach),
+        [own, other]: [&Self; 2],
+        [above, row]: [usize; 2],
+        slices: Slices,
+        Reach(reach): Reach,
         mut join: impl FnMut(u32, u32),
     ) {
-        let mut each = |a: usize, b: usize| join(self.numbers[a], other.numbers[b]);
+        let mut each = |a: usize, b: usize| join(own.numbers[a], other.numbers[b]);
         if slices.are_rows {
-            let last = above + slices.height - 1;
-            let how = (reach > 1, None);
-            return self.touching(last, (other, row), how, |_| Joined::default(), each);
+            let rows = [above + slices.height - 1, row];
+            let joined = |_| Joined::default();
+            return Self::touching([own, other], rows, reach > 1, None, joined, each);
         }
-        let is_equal = !self.values.is_empty();
+        let is_equal = !own.values.is_empty();
         for y in 0..slices.height {
             // Where a third run touches both runs, and so has joined them already: in the row before, or in the slice
             // before at the same y. Equal samples must also have the same x as that of `other`.
@@ -383,7 +390,7 @@ impl Runs {
                 if is_equal {
                     [other.equal(0, row + y), other.equal(1, row + y)]
                 } else {
-                    [Some(other.row(row + y - usize::from(y > 0))), Some(self.row(above + y))]
+                    [Some(other.row(row + y - usize::from(y > 0))), Some(own.row(above + y))]
                 }
             };
             let [before, middle] = known(y);
@@ -414,8 +421,8 @@ impl Runs {
                     Joined { straight, falling, rising }
                 };
                 let equal = other.equal(1, row + y).filter(|_| axes == 1);
-                let how = (axes < reach, equal);
-                self.touching(above + next, (other, row + y), how, joined, &mut each);
+                let rows = [above + next, row + y];
+                Self::touching([own, other], rows, axes < reach, equal, joined, &mut each);
             }
         }
     }
