@@ -76,7 +76,7 @@ pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
         // The parent waits for this line.
         answers.write_all(b"\n").map_err(cannot_answer)?;
     }
-    for_each_line((input, &jobs), |line| {
+    for_each_line(input, &jobs, |line| {
         let answer = match line {
             Ok(line) => run_job(line, session, run_line),
             Err(error) => answer(Value::Null, Instant::now(), Vec::new(), &Err(error)),
@@ -91,7 +91,7 @@ pub fn supervise(args: &Args) -> Result<()> {
     let mut answers = standard::output().map_err(cannot_answer)?;
     let input = args.jobs.open()?;
     let mut worker = Some(Worker::start()?);
-    for_each_line((input, &args.jobs), |line| {
+    for_each_line(input, &args.jobs, |line| {
         let started = Instant::now();
         let failed = |id, error| answer(id, started, Vec::new(), &Err(error));
         let (answer, status) = match line {
@@ -101,7 +101,8 @@ pub fn supervise(args: &Args) -> Result<()> {
                     (answer, None)
                 }
                 Err(status) => {
-                    let id = serde_json::from_slice::<Request>(line).map_or(Value::Null, |job| job.id);
+                    let id =
+                        serde_json::from_slice::<Request>(line).map_or(Value::Null, |job| job.id);
                     (failed(id, ended(status)), Some(status))
                 }
             },
@@ -130,7 +131,8 @@ fn ended(status: ExitStatus) -> Error {
 /// Calls `each` with every line that is not blank. For a line that is too long, calls it with an error and skips the
 /// rest of the line.
 fn for_each_line(
-    (input, name): (impl Read, &Source),
+    input: impl Read,
+    name: &Source,
     mut each: impl FnMut(Result<&[u8]>) -> Result<()>,
 ) -> Result<()> {
     let (mut input, mut line) = (BufReader::new(input), Vec::new());

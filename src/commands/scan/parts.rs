@@ -74,23 +74,22 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     if let Some(carry) = carry {
         let reader = line.input.open(session.limits(2))?;
         return for_number!(reader.dtype(), T => {
-            let own = shard_numbers::<T>(line, reader, shard)?;
-            write_results::<T>(line, own, &identity, carry, session)
+            write_results::<T>(line, reader, &identity, carry, session)
         });
     }
     let files = ([input.source.clone()], &line.output.sink);
     write_part(&identity, files, line.resumes, session, |_| {
         let reader = line.input.open(session.limits(2))?;
-        for_number!(reader.dtype(), T => sums::<T>(line, shard_numbers::<T>(line, reader, shard)?, session))
+        for_number!(reader.dtype(), T => sums::<T>(line, reader, shard, session))
     })
 }
 
-/// A reader of the numbers of a shard, and their range.
-fn shard_numbers<T: Number>(
+/// Restricts `reader` to the numbers of a shard. Returns their range.
+fn restrict_to_shard<T: Number>(
     line: &Line,
-    mut reader: ArrayReader,
+    reader: &mut ArrayReader,
     shard: Shard,
-) -> Result<(ArrayReader, Range<u64>)> {
+) -> Result<Range<u64>> {
     let Some(len) = reader.count() else {
         return Err(Error::usage(format_args!(
             "{}: --shard needs a regular file, whose length is known",
@@ -107,7 +106,7 @@ fn shard_numbers<T: Number>(
     };
     let own = own.start as u64..own.end as u64;
     reader.restrict(own.clone())?;
-    Ok((reader, own))
+    Ok(own)
 }
 
 fn bits<T: Number>(number: T) -> u64 {
@@ -123,9 +122,11 @@ fn number<T: Number>(bits: u64) -> T {
 /// Sums of the numbers of a shard.
 fn sums<T: Scannable>(
     line: &Line,
-    (mut reader, own): (ArrayReader, Range<u64>),
+    mut reader: ArrayReader,
+    shard: Shard,
     session: &Session,
 ) -> Result<Sums> {
+    let own = restrict_to_shard::<T>(line, &mut reader, shard)?;
     let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     let before = bits(scanner.before());
     let is_rounded = is_rounded::<T>(line.op);
@@ -197,11 +198,12 @@ fn read_carry(carry: &Source, identity: &Identity, max_memory: u64) -> Result<u6
 
 fn write_results<T: Scannable>(
     line: &Line,
-    (reader, own): (ArrayReader, Range<u64>),
+    mut reader: ArrayReader,
     identity: &Identity,
     carry: &Source,
     session: &Session,
 ) -> Result<()> {
+    let own = restrict_to_shard::<T>(line, &mut reader, identity.shard)?;
     let before = read_carry(carry, identity, session.max_memory)?;
     let sink = &line.output.sink;
     let header = match line.output.format {
