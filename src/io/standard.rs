@@ -127,7 +127,7 @@ pub fn record_closed() {
 /// Standard input.
 pub fn input() -> io::Result<File> {
     #[cfg(unix)]
-    let mut input = open(io::stdin().as_fd(), &INPUT_WAS_CLOSED, (OFlags::WRONLY, "writing"))?;
+    let mut input = open(io::stdin().as_fd(), &INPUT_WAS_CLOSED, OFlags::WRONLY, "writing")?;
     #[cfg(windows)]
     let mut input: File =
         std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?.into();
@@ -139,7 +139,7 @@ pub fn input() -> io::Result<File> {
 /// Standard output.
 pub fn output() -> io::Result<File> {
     #[cfg(unix)]
-    return open(io::stdout().as_fd(), &OUTPUT_WAS_CLOSED, (OFlags::RDONLY, "reading"));
+    return open(io::stdout().as_fd(), &OUTPUT_WAS_CLOSED, OFlags::RDONLY, "reading");
     #[cfg(windows)]
     return Ok(std::os::windows::io::AsHandle::as_handle(&io::stdout())
         .try_clone_to_owned()?
@@ -152,7 +152,8 @@ pub fn output() -> io::Result<File> {
 fn open(
     stream: BorrowedFd<'_>,
     was_closed: &AtomicBool,
-    (useless, name): (OFlags, &str),
+    useless: OFlags,
+    name: &str,
 ) -> io::Result<File> {
     if RESERVED.load(Ordering::Relaxed) {
         return Err(io::Error::other("gpuproc serve uses it for jobs: name a file"));

@@ -111,7 +111,7 @@ impl<'a> Header<'a> {
                     let data = &self.bytes[segments.at..];
                     let mut scan = Scan::new(data, self.precision, near.into(), preset)?;
                     let is_by_line = interleave == 1;
-                    scan.decode(self.size, (&channels, self.components), is_by_line, &mut samples)?;
+                    scan.decode(self.size, &channels, self.components, is_by_line, &mut samples)?;
                     segments.at += scan.bits.end();
                 }
                 _ => {}
@@ -274,7 +274,8 @@ impl<'a> Scan<'a> {
     fn decode(
         &mut self,
         [width, height]: [usize; 2],
-        (channels, total): (&[usize], usize),
+        channels: &[usize],
+        total: usize,
         is_by_line: bool,
         samples: &mut [u16],
     ) -> Result<()> {
@@ -321,7 +322,7 @@ impl<'a> Scan<'a> {
                     + self.quantized(rc - ra);
             }
             if contexts == [0; MAX_COMPONENTS] {
-                x = self.run(above, line, (x, n), run_index)?;
+                x = self.run(above, line, x, n, run_index)?;
                 continue;
             }
             for context in &contexts[..n] {
@@ -387,7 +388,8 @@ impl<'a> Scan<'a> {
         &mut self,
         above: &[i32],
         line: &mut [i32],
-        (mut x, n): (usize, usize),
+        mut x: usize,
+        n: usize,
         run_index: &mut usize,
     ) -> Result<usize> {
         let end = line.len() - n;

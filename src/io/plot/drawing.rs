@@ -197,19 +197,19 @@ impl Drawing {
     /// Adds a line of text, centred vertically at `y`.
     pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
         let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
-        self.spans([x, y + LETTERS * BASELINE], (anchor, false), LETTERS, spans);
+        self.spans([x, y + LETTERS * BASELINE], anchor, false, LETTERS, spans);
     }
 
     /// Adds a title that begins at `x`, centred vertically at `y`.
     pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
         let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
-        self.spans([x, y + TITLE * BASELINE], (Anchor::Start, false), TITLE, spans);
+        self.spans([x, y + TITLE * BASELINE], Anchor::Start, false, TITLE, spans);
     }
 
     /// Adds text that runs upwards, centred at `x` and `y`.
     pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
         let spans = vec![Span { gap: 0, colour, text: text.to_owned() }];
-        self.spans([x + LETTERS * BASELINE, y], (Anchor::Middle, true), LETTERS, spans);
+        self.spans([x + LETTERS * BASELINE, y], Anchor::Middle, true, LETTERS, spans);
     }
 
     /// Width in pixels of a legend of `names` with square marks.
@@ -231,13 +231,14 @@ impl Drawing {
             let colour = self.theme.strong;
             spans.push(Span { gap: NAME_GAP, colour, text: name.to_owned() });
         }
-        self.spans([x, y + LETTERS * BASELINE], (Anchor::End, false), LETTERS, spans);
+        self.spans([x, y + LETTERS * BASELINE], Anchor::End, false, LETTERS, spans);
     }
 
     fn spans(
         &mut self,
         at: [f32; 2],
-        (anchor, is_rising): (Anchor, bool),
+        anchor: Anchor,
+        is_rising: bool,
         size: f32,
         spans: Vec<Span>,
     ) {

@@ -58,13 +58,13 @@ pub fn decode(
     let decoded = match page.compression {
         Compression::OldJpeg if !page.tables.is_empty() => {
             let stored = if page.is_tiled { page.chunk[1] } else { rows };
-            let components = (page.chunk_samples(), page.subsampling);
-            let size_stored = [page.chunk[0], stored];
-            let stream = old_jpeg::stream(&page.tables, &packed, size_stored, components);
-            stream.and_then(|stream| from_jpeg(page, (&stream, &[]), size, wanted, limits))
+            let (count, size_stored) = (page.chunk_samples(), [page.chunk[0], stored]);
+            let stream =
+                old_jpeg::stream(&page.tables, &packed, size_stored, count, page.subsampling);
+            stream.and_then(|stream| from_jpeg(page, &stream, &[], size, wanted, limits))
         }
         Compression::Jpeg | Compression::OldJpeg => {
-            from_jpeg(page, (&packed, &page.tables), size, wanted, limits)
+            from_jpeg(page, &packed, &page.tables, size, wanted, limits)
         }
         compression => {
             let wanted_bytes = page.chunk_bytes(rows);
@@ -331,7 +331,8 @@ fn upsampled(
 /// Decodes a chunk that is a JPEG stream; all chunks may share tables.
 fn from_jpeg(
     page: &Page,
-    (packed, tables): (&[u8], &[u8]),
+    packed: &[u8],
+    tables: &[u8],
     [columns, rows]: [usize; 2],
     wanted: &[usize],
     limits: Limits,

@@ -76,7 +76,8 @@ pub fn stream(
     tables: &[u8],
     packed: &[u8],
     [width, rows]: [usize; 2],
-    (count, subsampling): (usize, [usize; 2]),
+    count: usize,
+    subsampling: [usize; 2],
 ) -> Result<Vec<u8>, BoxError> {
     let [height, width] = [u16::try_from(rows)?, u16::try_from(width)?].map(u16::to_be_bytes);
     let mut frame = [&[8][..], &height, &width, &[count as u8]].concat();

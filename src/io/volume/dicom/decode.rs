@@ -52,7 +52,7 @@ pub fn inflate(packed: &[u8], stored: &mut [u8]) -> Result<(), BoxError> {
 /// Decodes a JPEG-LS picture.
 fn decode_jpeg_ls(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Result<(), BoxError> {
     let file = jpeg_ls::Header::parse(packed)?;
-    check("JPEG-LS", file.size, (file.components, file.precision), format)?;
+    check("JPEG-LS", file.size, file.components, file.precision, format)?;
     store(&file.decode()?, format, stored);
     Ok(())
 }
@@ -61,7 +61,8 @@ fn decode_jpeg_ls(packed: &[u8], format: &PixelFormat, stored: &mut [u8]) -> Res
 fn check(
     name: &str,
     [width, height]: [usize; 2],
-    (count, precision): (usize, u32),
+    count: usize,
+    precision: u32,
     format: &PixelFormat,
 ) -> error::Result<()> {
     if [width, height, count] != [format.columns, format.rows, format.samples] {
@@ -135,8 +136,7 @@ fn decode_jpeg(packed: &[u8], format: &mut PixelFormat, stored: &mut [u8]) -> er
         false => ColourSource::FromFile,
     };
     let file = JpegFile::parse(packed, &Container { colour, tables: &[] })?;
-    let components = (file.frame.components.len(), file.precision);
-    check("JPEG", file.frame.size, components, format)?;
+    check("JPEG", file.frame.size, file.frame.components.len(), file.precision, format)?;
     format.planar = false;
     if format.allocated == 8 && file.process != Process::Lossless {
         let (samples, damage) = file.decode(1)?;

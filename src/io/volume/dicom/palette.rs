@@ -40,7 +40,7 @@ pub fn grey(top: &Attributes, endian: Endian) -> Result<(Vec<u16>, i64), BoxErro
             (Some(bytes), _) => words(bytes),
             (None, Some(bytes)) => {
                 let (data, mut out) = (words(bytes), Vec::new());
-                expand(&data, 0, usize::MAX, (entries, is_wide), &mut out).ok_or(MISSING)?;
+                expand(&data, 0, usize::MAX, entries, is_wide, &mut out).ok_or(MISSING)?;
                 out
             }
             (None, None) => Vec::new(),
@@ -64,7 +64,8 @@ fn expand(
     data: &[u16],
     mut at: usize,
     segments: usize,
-    (entries, is_wide): (usize, bool),
+    entries: usize,
+    is_wide: bool,
     out: &mut Vec<u16>,
 ) -> Option<()> {
     for _ in 0..segments {
@@ -95,13 +96,8 @@ fn expand(
                 let base = if is_wide { 1 << 16 } else { 1 << 8 };
                 let offset =
                     digits.iter().rev().fold(0, |sum, &digit| sum * base + usize::from(digit));
-                expand(
-                    data,
-                    if is_wide { offset / 2 } else { offset },
-                    count,
-                    (entries, is_wide),
-                    out,
-                )?;
+                let from = if is_wide { offset / 2 } else { offset };
+                expand(data, from, count, entries, is_wide, out)?;
                 at += unit;
             }
             _ => return None,
