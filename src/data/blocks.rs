@@ -148,22 +148,23 @@ impl Blocks {
         self.0.iter().any(|axis| axis.block < axis.len && axis.block < axis.halo[0])
     }
 
-    /// Copies each padded block out of `grids.0`, calls `run(dims, input, output)` on it, and copies the core of `output`
-    /// to `grids.1`. `sizes` are the bytes per position in the two grids.
+    /// Copies each padded block out of `source`, calls `run(dims, input, output)` on it, and copies the core of `output`
+    /// to `target`. `sizes` are the bytes per position in the two grids.
     pub fn run_each(
         &self,
-        grids: (&[u8], &mut [u8]),
+        source: &[u8],
+        target: &mut [u8],
         sizes: [usize; 2],
         run: impl Fn([usize; 3], &[u8], &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         if self.is_whole() {
-            return run(self.dims(), grids.0, grids.1);
+            return run(self.dims(), source, target);
         }
         for block in self.iter() {
-            let (dims, from) = (block.padded(), self.gather(&block, sizes[0], grids.0)?);
+            let (dims, from) = (block.padded(), self.gather(&block, sizes[0], source)?);
             let mut to = memory::zeros(dims.iter().product::<usize>() * sizes[1])?;
             run(dims, &from, &mut to)?;
-            self.scatter(&block, sizes[1], &to, grids.1);
+            self.scatter(&block, sizes[1], &to, target);
         }
         Ok(())
     }

@@ -24,7 +24,8 @@ pub fn in_blocks<'c>(
     context: &'c Context,
     samples: &Samples,
     shape: Shape,
-    (halo, group): ([usize; 3], u32),
+    halo: [usize; 3],
+    group: u32,
     record: impl Fn(&mut Batch<'c>, GpuLayout, Buffer) -> Result<Buffer>,
 ) -> Result<Option<Samples>> {
     let run = |shape: Shape, from: &[u8], to: &mut [u8]| {
@@ -41,7 +42,7 @@ pub fn in_blocks<'c>(
     });
     let Some(blocks) = blocks else { return Ok(None) };
     let mut result = Samples::zeros(samples.dtype(), samples.len())?;
-    blocks.run_each((samples.as_bytes(), result.as_bytes_mut()), [size; 2], |dims, from, to| {
+    blocks.run_each(samples.as_bytes(), result.as_bytes_mut(), [size; 2], |dims, from, to| {
         run(Shape { dims, ..shape }, from, to)
     })?;
     Ok(Some(result))

@@ -54,7 +54,7 @@ impl Gradient {
     fn derivatives(&self, dtype: Dtype, shape: Shape) -> Vec<Passes> {
         let taps = self.sigma.map(|sigma| sigma.map(Taps::scipy_gaussian));
         let axes: Vec<usize> = (0..self.axes).filter(|&axis| self.halo(axis) > 0).collect();
-        let along = |&axis: &usize| Passes::derivative(axis, &axes, taps, (dtype, shape));
+        let along = |&axis: &usize| Passes::derivative(axis, &axes, taps, dtype, shape);
         axes.iter().map(along).collect()
     }
 }

@@ -81,7 +81,7 @@ impl Otsu {
         // Half the values, whose differences do not overflow.
         let (low, width) = (self.low / 2.0, self.high / 2.0 - self.low / 2.0);
         let scale = if is_exact { 2.0 } else { BINS as f64 / width };
-        quantile::count(&mut self.counts, (samples, times), |value| {
+        quantile::count(&mut self.counts, samples, times, |value| {
             let bin = || (((value / 2.0 - low) * scale) as usize).min(bins - 1);
             value.is_finite().then(bin)
         });

@@ -26,7 +26,8 @@ const CHUNK: usize = 4 * DIGIT_VALUES;
 /// returns `None` are ignored.
 pub(super) fn count(
     counts: &mut [u64],
-    (samples, times): (&Samples, u64),
+    samples: &Samples,
+    times: u64,
     slot: impl Fn(f64) -> Option<usize> + Sync,
 ) {
     let mut count_levels = |bytes: &[u8], value: fn(u8) -> f64| {
@@ -41,7 +42,7 @@ pub(super) fn count(
         Samples::I8(values) => {
             count_levels(bytemuck::cast_slice(values), |level| f64::from(level.cast_signed()));
         }
-        _ => for_samples!(samples, values => count_values(counts, (values, times), slot)),
+        _ => for_samples!(samples, values => count_values(counts, values, times, slot)),
     }
 }
 
@@ -63,7 +64,8 @@ fn byte_counts(bytes: &[u8]) -> [u64; 256] {
 
 fn count_values<T: Copy + Into<f64> + Sync>(
     counts: &mut [u64],
-    (values, times): (&[T], u64),
+    values: &[T],
+    times: u64,
     slot: impl Fn(f64) -> Option<usize> + Sync,
 ) {
     let add = |counts: &mut [u64], values: &[T]| {
@@ -108,7 +110,7 @@ impl Quantile {
     pub fn count(&mut self, samples: &Samples, times: u64) {
         let Self { dtype, found, .. } = *self;
         let shift = self.unknown - DIGIT_BITS;
-        count(&mut self.counts, (samples, times), |value| {
+        count(&mut self.counts, samples, times, |value| {
             let digits = value.is_finite().then(|| key(dtype, value) >> shift)?;
             (digits >> DIGIT_BITS == found).then_some(digits as usize % DIGIT_VALUES)
         });

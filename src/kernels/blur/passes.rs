@@ -84,7 +84,8 @@ impl Passes {
         along: usize,
         axes: &[usize],
         gaussian: Option<[Taps; 3]>,
-        (dtype, shape): (Dtype, Shape),
+        dtype: Dtype,
+        shape: Shape,
     ) -> Self {
         let pass = |&axis: &usize| {
             let mut weights = match gaussian {

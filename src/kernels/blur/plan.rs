@@ -125,7 +125,8 @@ impl Pass {
         axis: usize,
         taps: Taps,
         [from, to]: [PassFormat; 2],
-        (arithmetic, rounding): (Arithmetic, Rounding),
+        arithmetic: Arithmetic,
+        rounding: Rounding,
         fill: [f64; 4],
     ) -> Self {
         Self {
@@ -150,18 +151,14 @@ impl Pass {
         is_odd: bool,
     ) -> Self {
         let taps = Taps { sigma: 1.0, radius: weights.len() - 1, is_even: false };
-        let sums = (Arithmetic::Float, Rounding::None);
-        Self {
-            float_weights: weights,
-            is_odd,
-            ..Self::new(axis, taps, [format; 2], sums, [0.0; 4])
-        }
+        let pass = Self::new(axis, taps, [format; 2], Arithmetic::Float, Rounding::None, [0.0; 4]);
+        Self { float_weights: weights, is_odd, ..pass }
     }
 
     /// A pass of exact sums, which are below 2^32.
     pub(super) fn exact_sums(axis: usize, radius: usize, formats: [PassFormat; 2]) -> Self {
-        let sums = (Arithmetic::U32, Rounding::Shift(0));
-        Self::new(axis, Taps::box_filter(radius), formats, sums, [0.0; 4])
+        let taps = Taps::box_filter(radius);
+        Self::new(axis, taps, formats, Arithmetic::U32, Rounding::Shift(0), [0.0; 4])
     }
 
     /// Whether the samples are floats.
@@ -216,7 +213,7 @@ impl Blur {
     fn wide(&self, format: PassFormat, axis: usize, fill: [f64; 4]) -> Pass {
         let taps = self.axes[axis];
         let is_float = matches!(format, PassFormat::F32 | PassFormat::F64);
-        let sums = match self.method {
+        let (arithmetic, rounding) = match self.method {
             _ if is_float => (Arithmetic::Float, Rounding::None),
             Method::Box => {
                 // Sums of up to 256 samples below 2^24 fit u32.
@@ -226,7 +223,7 @@ impl Blur {
             }
             Method::Gaussian => (Arithmetic::U48, Rounding::Shift(24)),
         };
-        let mut pass = Pass::new(axis, taps, [format; 2], sums, fill);
+        let mut pass = Pass::new(axis, taps, [format; 2], arithmetic, rounding, fill);
         if is_float {
             pass.float_weights = taps.half_weights(self.method);
         } else if self.method == Method::Gaussian {
@@ -249,7 +246,7 @@ impl Blur {
         // 7 fraction bits: shaders add two such values within 16 bits.
         let (fraction, first_bits, later_bits) = if long { (6, 24, 18) } else { (7, 16, 16) };
         let formats = [PassFormat::U8, PassFormat::U16];
-        self.with_fraction(axes, fill, (fraction, formats), |taps, is_first, [before, after]| {
+        self.with_fraction(axes, fill, fraction, formats, |taps, is_first, [before, after]| {
             let bits = if is_first { first_bits } else { later_bits };
             let exact = is_first && !long;
             let arithmetic = if exact { Arithmetic::ExactF32 } else { Arithmetic::U32 };
@@ -261,7 +258,7 @@ impl Blur {
     /// Passes of a Gaussian from u16 to u16, with fraction bits in between.
     fn gaussian_u16(&self, axes: &[usize], fill: [f64; 4]) -> Vec<Pass> {
         let formats = [PassFormat::U16, PassFormat::U24];
-        self.with_fraction(axes, fill, (FRACTION_U16, formats), |taps, _, [before, after]| {
+        self.with_fraction(axes, fill, FRACTION_U16, formats, |taps, _, [before, after]| {
             let bits = taps.fine_bits();
             let weights = taps.integer_half_weights(Method::Gaussian, bits);
             (Arithmetic::U20U28, Rounding::Shift(bits + before - after), weights)
@@ -274,7 +271,7 @@ impl Blur {
         let taps = axes.iter().map(|&axis| self.axes[axis].count() as u32).max().unwrap_or(1);
         let fraction = (16 - taps.next_power_of_two().ilog2()).min(BOX_FRACTION);
         let formats = [PassFormat::U16, PassFormat::U24];
-        self.with_fraction(axes, fill, (fraction, formats), |taps, _, [before, after]| {
+        self.with_fraction(axes, fill, fraction, formats, |taps, _, [before, after]| {
             let rounding = Rounding::divide(taps.count() as u64, after, before);
             (Arithmetic::U32, rounding, Vec::new())
         })
@@ -287,7 +284,8 @@ impl Blur {
         &self,
         axes: &[usize],
         fill: [f64; 4],
-        (fraction, [outer, inner]): (u32, [PassFormat; 2]),
+        fraction: u32,
+        [outer, inner]: [PassFormat; 2],
         sums: impl Fn(Taps, bool, [u32; 2]) -> (Arithmetic, Rounding, Vec<u32>),
     ) -> Vec<Pass> {
         let count = axes.len() * self.iterations;
@@ -299,7 +297,7 @@ impl Blur {
             let [from, to] = ends.map(|end| if end { outer } else { inner });
             let (arithmetic, rounding, integer_weights) = sums(taps, ends[0], [before, after]);
             let fill = fill.map(|value| value * f64::from(1 << before));
-            let pass = Pass::new(axis, taps, [from, to], (arithmetic, rounding), fill);
+            let pass = Pass::new(axis, taps, [from, to], arithmetic, rounding, fill);
             Pass { integer_weights, ..pass }
         };
         (0..count).map(pass).collect()
@@ -314,8 +312,8 @@ impl Blur {
             let mut fill = fill.map(|value| value * f64::from(1 << before));
             for (&axis, rounding) in axes.iter().zip(self.box_roundings(axes, before, after)) {
                 let taps = self.axes[axis];
-                let sums = (Arithmetic::U32, rounding);
-                passes.push(Pass::new(axis, taps, [PassFormat::U16; 2], sums, fill));
+                let formats = [PassFormat::U16; 2];
+                passes.push(Pass::new(axis, taps, formats, Arithmetic::U32, rounding, fill));
                 // The constant outside is blurred as well.
                 fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }

@@ -174,8 +174,7 @@ impl WorkingSpace {
         }
         let bytes = if self.linear { u8_of_linear() } else { &[] };
         let kind = [grid.has_alpha(), self.premultiply, self.linear];
-        let tables = (&self.opaque_u24()[..], bytes);
-        DeviceSpace::new(context, grid.channels, kind, tables).map(Some)
+        DeviceSpace::new(context, grid.channels, kind, &self.opaque_u24(), bytes).map(Some)
     }
 
     fn u24_of_u8(&self, grid: &Grid, values: &[u8]) -> Vec<u32> {

@@ -47,7 +47,7 @@ pub fn select(
     window: &Window,
 ) -> Result<Option<Samples>> {
     let Some(step) = Percentile::new(context, samples.dtype(), window) else { return Ok(None) };
-    in_blocks(context, samples, shape, (window.radius, step.group()?), |batch, layout, input| {
+    in_blocks(context, samples, shape, window.radius, step.group()?, |batch, layout, input| {
         step.record_block(batch, layout, input)
     })
 }

@@ -1,7 +1,7 @@
 //! Percentiles of bytes in the same time for every radius, from sliding histograms (Perreault and Hébert, Median
 //! Filtering in Constant Time, 2007). Counts are cumulative, so that a bin is found without a branch.
 
-use super::window::{Part, Window, in_parts};
+use super::window::{Part, Window};
 use crate::{
     data::grid::Shape,
     util::{error::Result, memory},
@@ -63,8 +63,9 @@ pub fn run(source: &[u8], shape: Shape, window: &Window) -> Result<Vec<u8>> {
     let strip = STRIP.max(4 * rx * shape.channels) / shape.channels;
     // Each band starts with new histograms.
     let band = (8 * ry + 64).min(ny.div_ceil(rayon::current_num_threads()));
-    in_parts(
-        (source, shape, window),
+    window.in_parts(
+        source,
+        shape,
         [strip, if nz == 1 { band } else { ny }, 1],
         #[inline(always)]
         |part, target| Columns::new(part).run(target),

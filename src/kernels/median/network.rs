@@ -5,7 +5,7 @@
 
 #![allow(clippy::needless_range_loop, reason = "iterators of several arrays are not vectorised")]
 
-use super::window::{Part, Window, in_parts};
+use super::window::{Part, Window};
 use crate::{
     data::grid::Shape,
     kernels::ordered_keys::{Key, Value},
@@ -48,8 +48,9 @@ pub fn has(window: &Window) -> bool {
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let width = shape.dims[0] * shape.channels;
     let dims = [shape.dims[0], ((1 << 16) / width).max(1), 1];
-    in_parts(
-        (source, shape, window),
+    window.in_parts(
+        source,
+        shape,
         dims,
         #[inline(always)]
         |part, target| match window.size() {

@@ -1,7 +1,7 @@
 //! Percentiles of large windows of any type: samples of a part are replaced by their ranks, and a histogram of the ranks
 //! slides along each row (Huang, Yang and Tang, A Fast Two-Dimensional Median Filtering Algorithm, 1979).
 
-use super::window::{Part, Window, in_parts};
+use super::window::{Part, Window};
 use crate::{
     data::grid::Shape,
     kernels::ordered_keys::Value,
@@ -36,7 +36,7 @@ pub fn working_bytes(shape: Shape, window: &Window, size: usize) -> usize {
 /// The percentiles of a grid.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let dims = part_dims(shape, window);
-    in_parts((source, shape, window), dims, |part, target| compute(part, target))
+    window.in_parts(source, shape, dims, |part, target| compute(part, target))
 }
 
 fn compute<T: Value>(part: &Part<'_, T>, target: &mut [T]) {

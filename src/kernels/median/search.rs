@@ -1,7 +1,7 @@
 //! Percentiles of windows of medium size by binary search: the bits of results, the highest first, from counts of smaller
 //! samples, in SIMD lanes.
 
-use super::window::{Part, Window, in_parts};
+use super::window::{Part, Window};
 use crate::{
     data::grid::Shape,
     kernels::ordered_keys::{Key, Value},
@@ -14,8 +14,9 @@ const LANES: usize = 64;
 /// The percentiles of a grid. The length of the window must be a value of the type.
 pub fn run<T: Value>(source: &[T], shape: Shape, window: &Window) -> Result<Vec<T>> {
     let width = shape.dims[0] * shape.channels;
-    in_parts(
-        (source, shape, window),
+    window.in_parts(
+        source,
+        shape,
         [shape.dims[0], ((1 << 16) / width).max(1), 1],
         #[inline(always)]
         |part, target| compute(part, target),

@@ -35,6 +35,37 @@ impl Window {
     pub fn size(&self) -> usize {
         self.dims().iter().product()
     }
+
+    /// Calls `compute` with parts of at most `dims` positions, and the target, of which it computes these.
+    pub(super) fn in_parts<T: Value>(
+        &self,
+        source: &[T],
+        shape: Shape,
+        dims: [usize; 3],
+        compute: impl Fn(&Part<'_, T>, &mut [T]) + Sync,
+    ) -> Result<Vec<T>> {
+        let ([nx, ny, nz], mut target) = (shape.dims, memory::zeros(source.len())?);
+        // Threads compute rows of an image, or slices of a volume.
+        let rows = if nz == 1 { dims[1] } else { dims[2] * ny };
+        let chunks = target.chunks_mut(rows * nx * shape.channels).enumerate();
+        chunks.par_each(|(chunk, target)| {
+            let first = chunk * rows;
+            let last = first + target.len() / (nx * shape.channels);
+            let (y, z) = if nz == 1 { (first..last, 0..1) } else { (0..ny, first / ny..last / ny) };
+            for start in y.clone().step_by(dims[1]) {
+                let y = start..(start + dims[1]).min(y.end);
+                for start in (0..nx).step_by(dims[0]) {
+                    let spans = [start..(start + dims[0]).min(nx), y.clone(), z.clone()];
+                    let part = Part { source, shape, window: self, spans, first };
+                    vectorize(
+                        #[inline(always)]
+                        || compute(&part, target),
+                    );
+                }
+            }
+        });
+        Ok(target)
+    }
 }
 
 /// A box of results that are computed together.
@@ -110,33 +141,4 @@ impl<'a, T: Value> Part<'a, T> {
         }
         self.pad(line);
     }
-}
-
-/// Calls `compute` with parts of at most `dims` positions, and the target, of which it computes these.
-pub fn in_parts<T: Value>(
-    (source, shape, window): (&[T], Shape, &Window),
-    dims: [usize; 3],
-    compute: impl Fn(&Part<'_, T>, &mut [T]) + Sync,
-) -> Result<Vec<T>> {
-    let ([nx, ny, nz], mut target) = (shape.dims, memory::zeros(source.len())?);
-    // Threads compute rows of an image, or slices of a volume.
-    let rows = if nz == 1 { dims[1] } else { dims[2] * ny };
-    let chunks = target.chunks_mut(rows * nx * shape.channels).enumerate();
-    chunks.par_each(|(chunk, target)| {
-        let first = chunk * rows;
-        let last = first + target.len() / (nx * shape.channels);
-        let (y, z) = if nz == 1 { (first..last, 0..1) } else { (0..ny, first / ny..last / ny) };
-        for start in y.clone().step_by(dims[1]) {
-            let y = start..(start + dims[1]).min(y.end);
-            for start in (0..nx).step_by(dims[0]) {
-                let spans = [start..(start + dims[0]).min(nx), y.clone(), z.clone()];
-                let part = Part { source, shape, window, spans, first };
-                vectorize(
-                    #[inline(always)]
-                    || compute(&part, target),
-                );
-            }
-        }
-    });
-    Ok(target)
 }

@@ -103,7 +103,7 @@ pub fn extrema(
     }
     let morph = Resident::new(context, dtype, &element, are_max)?;
     let halo = element.radius.map(|radius| radius * are_max.len());
-    in_blocks(context, samples, shape, (halo, morph.group()?), |batch, layout, input| {
+    in_blocks(context, samples, shape, halo, morph.group()?, |batch, layout, input| {
         morph.record_block(batch, layout, input)
     })
 }

@@ -140,7 +140,7 @@ pub fn combine(
         layout.read(context, &result, to)
     };
     let mut result = Samples::zeros(dtype, grid.samples.len())?;
-    let buffers = (grid.samples.as_bytes(), result.as_bytes_mut());
-    blocks.run_each(buffers, [shape.channels * size; 2], run)?;
+    let sizes = [shape.channels * size; 2];
+    blocks.run_each(grid.samples.as_bytes(), result.as_bytes_mut(), sizes, run)?;
     Ok(Some(result))
 }

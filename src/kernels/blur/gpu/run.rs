@@ -119,7 +119,7 @@ fn run_blocks(
     let sizes = [resident.from, resident.to()].map(|format| shape.channels * format.size());
     // The device applies the edge mode at the ends of a block as if they were those of the grid. That makes results wrong
     // only in the halo, which is dropped.
-    blocks.run_each((values.as_bytes(), result.as_bytes_mut()), sizes, |dims, from, to| {
+    blocks.run_each(values.as_bytes(), result.as_bytes_mut(), sizes, |dims, from, to| {
         resident.run(Shape { dims, ..shape }, from, to)
     })?;
     Ok(result)

@@ -45,7 +45,8 @@ impl DeviceSpace {
         context: &Context,
         channels: usize,
         kind: [bool; 3],
-        (opaque, bytes): (&[u32], &[u8]),
+        opaque: &[u32],
+        bytes: &[u8],
     ) -> Result<Self> {
         let tables = [context.upload("working", opaque)?, context.upload("stored", bytes)?];
         Ok(Self { shader: specialised(channels, kind), tables })
