@@ -49,7 +49,8 @@ impl Batch<'_> {
     pub fn dispatch<T: ShaderStruct>(
         &mut self,
         label: &str,
-        (shader, entry): (&Shader, &str),
+        shader: &Shader,
+        entry: &str,
         params: &T,
         buffers: &[(&str, &Buffer)],
         workgroups: [u32; 3],
@@ -88,7 +89,7 @@ impl Batch<'_> {
     ) -> Result<()> {
         let size = self.context.pipeline(shader, entry)?.workgroup_size[0];
         let groups = self.context.fold((invocations as u64).div_ceil(size.into()))?;
-        self.dispatch(label, (shader, entry), params, buffers, groups)
+        self.dispatch(label, shader, entry, params, buffers, groups)
     }
 
     /// Adds the value of a uniform; returns its offset and length in [`Batch::uniforms`].

@@ -36,7 +36,7 @@ impl Context {
         let target = self.allocate("sums", 64 * 16)?;
         let mut batch = self.batch();
         let buffers = [("source", &source), ("target_", &target)];
-        batch.dispatch("multiply and add", (probe, "probe"), &(), &buffers, [1; 3])?;
+        batch.dispatch("multiply and add", probe, "probe", &(), &buffers, [1; 3])?;
         batch.run()?;
         let found: Vec<f32> = self.read(&target, 64 * 4)?;
         let once = terms.as_chunks::<12>().0.iter().flat_map(|terms| {

@@ -35,7 +35,7 @@ impl Kernel for CopyWords {
         let mut batch = context.batch();
         let groups = context.fold(bytes.div_ceil(BYTES_PER_WORKGROUP))?;
         let buffers = [("source", &source), ("target_", &target)];
-        batch.dispatch("copy", (&SHADER, "copy"), &(), &buffers, groups)?;
+        batch.dispatch("copy", &SHADER, "copy", &(), &buffers, groups)?;
         batch.run()?;
         context.read(&target, words.len())
     }

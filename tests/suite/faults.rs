@@ -182,7 +182,7 @@ impl Kernel for Endless {
         let out = context.upload("out", &[1u32])?;
         let mut batch = context.batch();
         let max = context.limits.workgroups;
-        batch.dispatch("endless", (&shader, "main"), &(), &[("out", &out)], [max; 3])?;
+        batch.dispatch("endless", &shader, "main", &(), &[("out", &out)], [max; 3])?;
         batch.run()?;
         Ok(context.read::<u32>(&out, 1)?[0])
     }

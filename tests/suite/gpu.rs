@@ -69,7 +69,7 @@ fn rejects_bindings_smaller_than_the_shader_needs() {
                 ["source", "target"].map(|label| context.allocate(label, bytes).unwrap());
             let mut batch = context.batch();
             let buffers = [("source", &source), ("target_", &target)];
-            batch.dispatch("copy", (&copy::SHADER, "copy"), &(), &buffers, [1; 3]).unwrap();
+            batch.dispatch("copy", &copy::SHADER, "copy", &(), &buffers, [1; 3]).unwrap();
             let result = batch.run();
             assert_eq!(result.is_ok(), is_enough, "{name}, {bytes} bytes: {result:?}");
         }

@@ -113,13 +113,7 @@ impl Kernel for CountRgba {
         batch.clear(&counts);
         let mut record = |entry, params: &CountParams, groups| {
             let buffers = [("data", &data), ("counts", &counts), ("chunks", &chunk_counts)];
-            batch.dispatch(
-                &format!("histogram {entry}"),
-                (&shader, entry),
-                params,
-                &buffers,
-                groups,
-            )
+            batch.dispatch(&format!("histogram {entry}"), &shader, entry, params, &buffers, groups)
         };
         if chunked {
             record("count_chunk", &params, [columns, height, 1])?;

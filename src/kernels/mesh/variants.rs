@@ -158,7 +158,7 @@ fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
     let searches = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
     let found = searches.into_iter().find_map(|(vertices, only_across, is_last)| {
         let cuts = (0..vertices).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
-        let bands = cuts.map(|cut| cut_band((a, b), cut, (only_across, is_last)));
+        let bands = cuts.map(|cut| cut_band([a, b], cut, only_across, is_last));
         let usable = bands.filter(|(cost, band)| *cost < SHARED_SIDE && is_simple(band));
         usable.min_by_key(|(cost, _)| *cost)
     });
@@ -168,9 +168,10 @@ fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
 /// Triangulates the band, cut open at the side between vertices `i` of `a` and `j` of `b`. With `is_last`, this is the
 /// last side from that vertex of `a` to the other loop.
 fn cut_band(
-    (a, b): (&[u8], &[u8]),
+    [a, b]: [&[u8]; 2],
     [i, j]: [usize; 2],
-    (only_across, is_last): (bool, bool),
+    only_across: bool,
+    is_last: bool,
 ) -> (Cost, Vec<[u8; 3]>) {
     let around = |polygon: &[u8], start: usize| {
         let len = polygon.len();

@@ -147,7 +147,7 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
     let mut batch = context.batch();
     let buffers = [("depths", &depths), ("owners", &owners), ("facing", &facing)];
     let buffers = [&buffers[..], &[("picture", &picture), ("taps", &taps)]].concat();
-    batch.dispatch("render reset", (&painter, "reset"), &params, &buffers, each(subpixels)?)?;
+    batch.dispatch("render reset", &painter, "reset", &params, &buffers, each(subpixels)?)?;
     let strips = params.height.div_ceil(SHADER.constant("STRIP"));
     for (identify, label) in RASTER {
         let shader = raster(identify);
@@ -155,16 +155,16 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
             let [x, y, _] = each(chunk.triangles.into())?;
             let (params, buffers) = (chunk.params(params), chunk.buffers_with(&buffers));
             for (entry, groups) in [("raster_small", [x, y, 1]), ("raster_large", [x, y, strips])] {
-                batch.dispatch(label, (&shader, entry), &params, &buffers, groups)?;
+                batch.dispatch(label, &shader, entry, &params, &buffers, groups)?;
             }
         }
     }
     for chunk in chunks {
         let (params, buffers) = (chunk.params(params), chunk.buffers_with(&buffers));
         let groups = each(subpixels)?;
-        batch.dispatch("render normals", (&painter, "orient"), &params, &buffers, groups)?;
+        batch.dispatch("render normals", &painter, "orient", &params, &buffers, groups)?;
     }
-    batch.dispatch("render light", (&painter, "shade"), &params, &buffers, each(pixels)?)?;
+    batch.dispatch("render light", &painter, "shade", &params, &buffers, each(pixels)?)?;
     batch.run()?;
     context.read(&picture, pixels as usize * 4)
 }

@@ -243,7 +243,7 @@ impl PreparedRoute for BoxTile {
             let size = context.pipeline(shader, entry)?.workgroup_size[0];
             let buffers = [("made", &made), ("margins", margins.unwrap_or(&made))];
             let groups = (total as u64).div_ceil(size.into());
-            to.dispatch(label, (shader, entry), &params, &buffers, groups)?;
+            to.dispatch(label, shader, entry, &params, &buffers, groups)?;
             Result::Ok(made)
         };
         let total = outer * height * slices;
@@ -256,6 +256,6 @@ impl PreparedRoute for BoxTile {
         // Bound but never read if no blocks are summed.
         let sums = sums.unwrap_or_else(|| to.source.clone());
         let more = [("margins", &margins), ("blocks", &sums)];
-        to.dispatch("blur yx", (shader, "blur"), &params, &more, params.total.into())
+        to.dispatch("blur yx", shader, "blur", &params, &more, params.total.into())
     }
 }

@@ -36,7 +36,7 @@ pub const BOX: Route = Route {
         // In a longer run, more rows share the sum of the first window. In a shorter one, the rows in flight are closer
         // together in memory.
         let run = (task.passes[0].taps.radius / 2).clamp(16, 256);
-        Ok(Box::new(ColumnPass::new(context, &BOX, task, (run, None))?))
+        Ok(Box::new(ColumnPass::new(context, &BOX, task, run, None)?))
     },
 };
 
@@ -59,7 +59,7 @@ pub const U16: Route = Route {
     new: |context, task| {
         let weights = distances(&task.passes[0]);
         let run = run_rows(&COLUMNS_U16);
-        let inner = ColumnPass::new(context, &U16, task, (run, Some(&weights)))?;
+        let inner = ColumnPass::new(context, &U16, task, run, Some(&weights))?;
         let border = (U16.shaders)(task).remove(1);
         Ok(Box::new(InnerAndBorder { inner, border }))
     },
@@ -76,7 +76,7 @@ pub const ANY: Route = Route {
     },
     new: |context, task| {
         let weights = task.passes[0].window(4, 3);
-        Ok(Box::new(ColumnPass::new(context, &ANY, task, (run_rows(&COLUMNS), Some(&weights)))?))
+        Ok(Box::new(ColumnPass::new(context, &ANY, task, run_rows(&COLUMNS), Some(&weights))?))
     },
 };
 
@@ -110,7 +110,8 @@ impl ColumnPass {
         context: &Context,
         route: &Route,
         task: &RoutePasses<'_>,
-        (run, weights): (usize, Option<&[u32]>),
+        run: usize,
+        weights: Option<&[u32]>,
     ) -> Result<Self> {
         let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);
         Ok(Self {
@@ -151,8 +152,8 @@ impl PreparedRoute for ColumnPass {
             u64::from(params.quads) * u64::from(params.runs) * u64::from(params.outer);
         let size = to.context.pipeline(&self.shader, "blur_columns")?.workgroup_size[0];
         let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
-        let entry = (&self.shader, "blur_columns");
-        to.dispatch(label(self.axis), entry, &params, &weights, invocations.div_ceil(size.into()))
+        let (shader, groups) = (&self.shader, invocations.div_ceil(size.into()));
+        to.dispatch(label(self.axis), shader, "blur_columns", &params, &weights, groups)
     }
 }
 
@@ -180,7 +181,7 @@ impl PreparedRoute for InnerAndBorder {
             let groups = u64::from(across) * u64::from(runs) * u64::from(params.outer);
             if groups > 0 {
                 let params = ColumnParams { runs, gap_start, gap_runs, ..params };
-                to.dispatch(label(*axis), (shader, "blur_columns"), &params, &weights, groups)?;
+                to.dispatch(label(*axis), shader, "blur_columns", &params, &weights, groups)?;
             }
         }
         Ok(())

@@ -89,6 +89,6 @@ impl PreparedRoute for Fused {
             groups: groups as u32,
             ..self.params
         };
-        to.dispatch("blur xy", (&self.shader, "blur"), &params, &[], groups as u64)
+        to.dispatch("blur xy", &self.shader, "blur", &params, &[], groups as u64)
     }
 }

@@ -49,14 +49,15 @@ impl Recording<'_, '_> {
     pub fn dispatch<T: ShaderStruct>(
         &mut self,
         label: &str,
-        entry: (&Shader, &str),
+        shader: &Shader,
+        entry: &str,
         params: &T,
         more: &[(&str, &Buffer)],
         groups: u64,
     ) -> Result<()> {
         let groups = self.context.fold(groups)?;
         let buffers = [&[("source", &self.source), ("target_", &self.target)], more].concat();
-        self.batch.dispatch(label, entry, params, &buffers, groups)
+        self.batch.dispatch(label, shader, entry, params, &buffers, groups)
     }
 }
 

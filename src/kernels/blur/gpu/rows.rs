@@ -34,7 +34,7 @@ pub const BOX: Route = Route {
     new: |context, task| {
         let Sizes { groups, halo, .. } = Sizes::new(task).expect("it fits");
         let own = Tile::UpTo(GROUP * (groups - halo));
-        RowPass::boxed(context, &BOX, task, task.passes[0].taps.radius, (own, None))
+        RowPass::boxed(context, &BOX, task, task.passes[0].taps.radius, own, None)
     },
 };
 
@@ -52,7 +52,7 @@ pub const U8: Route = Route {
         let (pass, radius) = (&task.passes[0], task.passes[0].taps.radius);
         let padded = radius.next_multiple_of(4);
         let weights = pass.window(padded - radius, 0);
-        RowPass::boxed(context, &U8, task, padded, (Tile::from_shader(&ROWS_U8), Some(&weights)))
+        RowPass::boxed(context, &U8, task, padded, Tile::from_shader(&ROWS_U8), Some(&weights))
     },
 };
 
@@ -73,7 +73,7 @@ pub const U8_LONG: Route = Route {
         let pass = &task.passes[0];
         let weights = weights_by_byte(pass);
         let tile = Tile::from_shader(&ROWS_U8_LONG);
-        RowPass::boxed(context, &U8_LONG, task, padded_radius(pass), (tile, Some(&weights)))
+        RowPass::boxed(context, &U8_LONG, task, padded_radius(pass), tile, Some(&weights))
     },
 };
 
@@ -90,7 +90,7 @@ pub const ANY: Route = Route {
         let pass = &task.passes[0];
         let weights = pass.window(4, 3);
         let tile = Tile::from_shader(&ROWS);
-        RowPass::boxed(context, &ANY, task, pass.taps.radius, (tile, Some(&weights)))
+        RowPass::boxed(context, &ANY, task, pass.taps.radius, tile, Some(&weights))
     },
 };
 
@@ -202,7 +202,8 @@ impl RowPass {
         route: &Route,
         task: &RoutePasses<'_>,
         radius: usize,
-        (tile, weights): (Tile, Option<&[u32]>),
+        tile: Tile,
+        weights: Option<&[u32]>,
     ) -> Result<Box<dyn PreparedRoute>> {
         let (shader, pass) = ((route.shaders)(task).remove(0), &task.passes[0]);
         Ok(Box::new(Self {
@@ -243,6 +244,6 @@ impl PreparedRoute for RowPass {
             ..self.params
         };
         let weights: Vec<_> = self.weights.iter().map(|weights| ("weights", weights)).collect();
-        to.dispatch(label(0), (&self.shader, "blur_rows"), &params, &weights, groups as u64)
+        to.dispatch(label(0), &self.shader, "blur_rows", &params, &weights, groups as u64)
     }
 }

@@ -74,7 +74,7 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, route: &Route) -> 
         let params = SlotsParams { pixels, bins: bins.count as u32, low, scale, offset };
         let buffers = [("data", data), ("keys", &keys), ("light", &light), ("counts", counts)];
         let groups = [spans as u32, groups as u32, 1];
-        batch.dispatch("histogram", (&shader, "count"), &params, &buffers, groups)
+        batch.dispatch("histogram", &shader, "count", &params, &buffers, groups)
     };
     let mut counted = count_blocks(context, bytes, size, spans * layout.span, record)?;
     counted.truncate(slots);

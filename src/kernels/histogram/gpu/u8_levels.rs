@@ -214,6 +214,6 @@ impl U8Pass {
         let units = u64::from(pixels / self.unit);
         let groups = units.div_ceil(self.group.into()).clamp(1, self.max_workgroups) as u32;
         let (params, buffers) = (U8Params { pixels }, [("data", data), ("counts", counts)]);
-        batch.dispatch("histogram", (&self.shader, "count"), &params, &buffers, [groups, 1, 1])
+        batch.dispatch("histogram", &self.shader, "count", &params, &buffers, [groups, 1, 1])
     }
 }

@@ -119,11 +119,11 @@ impl<'a> Decoder<'a> {
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
             let Blocks { blocks, entries } = coefficients;
             let buffers = [("blocks", blocks), ("entries", entries), ("planes", &planes)];
-            batch.dispatch("jpeg inverse DCT", (inverse, "samples"), &params, &buffers, groups)?;
+            batch.dispatch("jpeg inverse DCT", inverse, "samples", &params, &buffers, groups)?;
         }
         let groups = context.fold(u64::from(self.pixel_params.total).div_ceil(64))?;
         let buffers = [("made", &planes), ("target_", &pixels)];
-        batch.dispatch("jpeg pixels", (inverse, "pixels"), &self.pixel_params, &buffers, groups)?;
+        batch.dispatch("jpeg pixels", inverse, "pixels", &self.pixel_params, &buffers, groups)?;
         Ok(pixels)
     }
 }

@@ -1,6 +1,6 @@
 //! From pixels to coefficients on a GPU.
 
-use super::layout::{Blocks, IN_RANGE, Offsets, MAX_ENTRY_BYTES};
+use super::layout::{Blocks, IN_RANGE, MAX_ENTRY_BYTES, Offsets};
 use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     jpeg::{Component, Frame, SparseCoefficients},
@@ -16,7 +16,7 @@ static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 pub(super) const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
 
 /// The shader that computes planes from pixels of `channels` samples. `shared` pixels along x share a sample.
-pub(super) fn forward((channels, shared): (usize, usize)) -> Shader {
+pub(super) fn forward(channels: usize, shared: usize) -> Shader {
     assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
     FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)])
 }
@@ -49,7 +49,7 @@ impl<'a> Encoder<'a> {
         let frame = &layout.frame;
         let plane = |component: &Component| {
             let shared = frame.max_sampling()[0] / component.sampling[0];
-            forward((frame.colour.channels(), shared))
+            forward(frame.colour.channels(), shared)
         };
         let planes: Vec<_> = frame.components.iter().map(plane).collect();
         Shader::parse(&planes, context.timings());
@@ -89,7 +89,7 @@ impl<'a> Encoder<'a> {
             };
             let groups = context.fold(u64::from(params.total).div_ceil(64))?;
             let buffers = [("source", pixels), ("planes", &planes)];
-            batch.dispatch("jpeg planes", (shader, "plane"), &params, &buffers, groups)?;
+            batch.dispatch("jpeg planes", shader, "plane", &params, &buffers, groups)?;
         }
         for c in 0..frame.components.len() {
             let params = layout.block_params(c);
@@ -97,8 +97,8 @@ impl<'a> Encoder<'a> {
             let buffers = [("made", &planes), ("blocks", &blocks), ("entries", &entries)];
             let buffers = [&buffers[..], &[("cursor", &cursor)]].concat();
             // This entry point is the same in all shaders.
-            let entry = (&self.planes[0], "coefficients");
-            batch.dispatch("jpeg forward DCT", entry, &params, &buffers, groups)?;
+            let (shader, entry) = (&self.planes[0], "coefficients");
+            batch.dispatch("jpeg forward DCT", shader, entry, &params, &buffers, groups)?;
         }
         Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
     }

@@ -17,5 +17,9 @@ use crate::gpu::Shader;
 
 /// All specializations of the shaders that may run.
 pub fn variants() -> Vec<Shader> {
-    MODELS.map(inverse).into_iter().chain(PLANES.map(forward)).collect()
+    MODELS
+        .map(inverse)
+        .into_iter()
+        .chain(PLANES.map(|(channels, shared)| forward(channels, shared)))
+        .collect()
 }

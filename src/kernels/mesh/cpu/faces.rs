@@ -70,7 +70,7 @@ impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
             // The numbers wrap only after the last vertex of a surface with exactly 2^32 vertices.
             planes.number(z + 1, end as u32, &mut above);
             let triangles = mem::take(&mut part.triangles);
-            planes.triangles((simd, exact), z, [&here, &above], triangles);
+            planes.triangles(simd, exact, z, [&here, &above], triangles);
             mem::swap(&mut here, &mut above);
         }
     }
@@ -133,7 +133,8 @@ impl BitPlanes {
     #[inline(always)]
     fn triangles<S: SimdOps>(
         &self,
-        (simd, exact): (S, Option<&VariantLookup<'_>>),
+        simd: S,
+        exact: Option<&VariantLookup<'_>>,
         z: usize,
         starts: [&[VertexStart]; 2],
         triangles: &mut [[u32; 3]],

@@ -82,8 +82,8 @@ impl<'a> SlabPasses<'a> {
         let volume = RowBand::upload(context, &grid, held, voxels)?;
         let &Voxels { kind, has_nan, .. } = voxels;
         let params = SlabParams::new(kernel, &grid, &iso);
-        let counts = (grid.slices, grid.layers);
-        let bits = plane_words(grid.slice_words(), counts, has_nan, kernel.topology);
+        let bits =
+            plane_words(grid.slice_words(), grid.slices, grid.layers, has_nan, kernel.topology);
         let blocks = context.allocate("blocks", 4 * blocks_words(params.numbered.into()))?;
         context.write(&blocks, 0, &case_words())?;
         if kernel.topology == Topology::Exact {
@@ -122,8 +122,8 @@ impl<'a> SlabPasses<'a> {
         let mut batch = self.context.batch();
         self.record_bits(&mut batch)?;
         let groups = self.context.fold(self.params.blocks.into())?;
-        self.record(&mut batch, ("mesh count", "count"), &self.params, &[], groups)?;
-        self.record(&mut batch, ("mesh scan", "scan"), &self.params, &[], [1; 3])?;
+        self.record(&mut batch, "mesh count", "count", &self.params, &[], groups)?;
+        self.record(&mut batch, "mesh scan", "scan", &self.params, &[], [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", self.params.blocks.into());
         let totals = self.blocks.slice(start..start + size_of::<Totals>() as u64);
@@ -196,17 +196,17 @@ impl<'a> SlabPasses<'a> {
             let slices = params.slices + u32::from(*has_nan);
             let (params, samples) = (params.for_band(band), &band.samples);
             let buffers = [("volume", samples), ("volume4", samples)];
-            self.record(batch, ("mesh classify", entry), &params, &buffers, groups(slices)?)?;
+            self.record(batch, "mesh classify", entry, &params, &buffers, groups(slices)?)?;
         }
         if *has_nan {
             let groups = groups(params.layers + 2)?;
-            self.record(batch, ("mesh validate", "validate"), params, &[], groups)?;
+            self.record(batch, "mesh validate", "validate", params, &[], groups)?;
         }
         if self.kernel.topology == Topology::Exact {
             for band in volume {
                 let (groups, buffers) = (groups(params.layers)?, [("volume", &band.samples)]);
                 let params = params.for_band(band);
-                self.record(batch, ("mesh resolve", "resolve"), &params, &buffers, groups)?;
+                self.record(batch, "mesh resolve", "resolve", &params, &buffers, groups)?;
             }
         }
         Ok(())
@@ -216,7 +216,8 @@ impl<'a> SlabPasses<'a> {
     fn record(
         &self,
         batch: &mut Batch<'_>,
-        (label, entry): (&str, &str),
+        label: &str,
+        entry: &str,
         params: &SlabParams,
         more: &[(&str, &Buffer)],
         groups: [u32; 3],
@@ -229,7 +230,7 @@ impl<'a> SlabPasses<'a> {
             false => (blocks.clone(), blocks.clone()),
         };
         let buffers = [&[("bits", bits), ("blocks", &blocks), ("starts", &starts)], more].concat();
-        batch.dispatch(label, (shader, entry), params, &buffers, groups)
+        batch.dispatch(label, shader, entry, params, &buffers, groups)
     }
 
     /// Runs the passes of an emission and reads its results.
@@ -251,7 +252,7 @@ impl<'a> SlabPasses<'a> {
             for band in &self.volume {
                 let more = [("volume", &band.samples), (name, &vectors)];
                 let params = params.for_band(band);
-                self.record(&mut batch, (&label, entry), &params, &more, groups)?;
+                self.record(&mut batch, &label, entry, &params, &more, groups)?;
             }
             Ok(vectors)
         };
@@ -260,7 +261,7 @@ impl<'a> SlabPasses<'a> {
         let normals = normals.transpose()?;
         let triangles = allocate("triangles", &range.triangles)?;
         let more = [("triangles", &triangles)];
-        self.record(&mut batch, ("mesh faces", "faces"), &params, &more, groups)?;
+        self.record(&mut batch, "mesh faces", "faces", &params, &more, groups)?;
         batch.run()?;
         let read = |vectors: &Buffer| context.read(vectors, range.vertices.len());
         Ok(Surface {

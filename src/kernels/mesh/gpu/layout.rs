@@ -145,7 +145,8 @@ pub(super) fn blocks_words(numbered: u64) -> u64 {
 /// Number of words of all planes of bits.
 pub(super) fn plane_words(
     slice_words: usize,
-    (slices, layers): (usize, usize),
+    slices: usize,
+    layers: usize,
     has_nan: bool,
     topology: Topology,
 ) -> u64 {

@@ -87,7 +87,7 @@ impl PipelineManifest {
         };
         let fields = SlabParams::FIELDS.iter().map(|&(name, at)| (name, at / 4)).collect();
         let bits =
-            plane_words(grid.slice_words(), (grid.slices, grid.layers), has_nan, kernel.topology);
+            plane_words(grid.slice_words(), grid.slices, grid.layers, has_nan, kernel.topology);
         let mut tables = case_words();
         if is_exact {
             tables.extend(variant_words());

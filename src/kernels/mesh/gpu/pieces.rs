@@ -29,7 +29,7 @@ pub(in super::super) fn mesh(
     let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(surface) };
     let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
     let voxels = Voxels::new(&slab.volume.samples, &iso)?;
-    for layers in split(context, slab, (&grid, kernel.topology), &voxels)? {
+    for layers in split(context, slab, &grid, kernel.topology, &voxels)? {
         let passes = SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?;
         let first_vertex = slab.first_vertex + surface.positions.len() as u64;
         surface.append(passes.mesh(first_vertex)?)?;
@@ -42,7 +42,8 @@ pub(in super::super) fn mesh(
 fn split(
     context: &Context,
     slab: &Slab,
-    (grid, topology): (&CellGrid, Topology),
+    grid: &CellGrid,
+    topology: Topology,
     voxels: &Voxels<'_>,
 ) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
@@ -52,7 +53,7 @@ fn split(
     };
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
-        let bits = plane_words(grid.slice_words(), (layers + 2, layers), voxels.has_nan, topology);
+        let bits = plane_words(grid.slice_words(), layers + 2, layers, voxels.has_nan, topology);
         // Vertices, up to three per point, and triangles are counted in 32 bits.
         let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
         4 * bits <= limit

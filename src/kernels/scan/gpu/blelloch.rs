@@ -57,7 +57,7 @@ pub fn record(
             let buffers =
                 [("source", &source), ("result", &result), ("sums", &sums), ("carry", carry)];
             let groups = context.fold(level.blocks.into())?;
-            batch.dispatch("scan blocks", (&shader, "scan_block"), &level, &buffers, groups)?;
+            batch.dispatch("scan blocks", &shader, "scan_block", &level, &buffers, groups)?;
         }
         if root {
             break;
@@ -70,7 +70,7 @@ pub fn record(
             let level = level(&range, depth, false);
             let buffers = [("result", &range.slice(&pair[0].result)), ("sums", &pair[1].result)];
             let groups = context.fold(level.blocks.into())?;
-            batch.dispatch("scan add back", (&shader, "add_back"), &level, &buffers, groups)?;
+            batch.dispatch("scan add back", &shader, "add_back", &level, &buffers, groups)?;
         }
     }
     Ok(())

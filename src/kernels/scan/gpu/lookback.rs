@@ -124,7 +124,7 @@ pub fn record_with(
         let buffers =
             [("source", &source), ("result", &result), ("states", &states), ("carry", carry)];
         let groups = context.fold(groups as u64)?;
-        batch.dispatch("scan look-back", (&specialised, entry), &chain, &buffers, groups)?;
+        batch.dispatch("scan look-back", &specialised, entry, &chain, &buffers, groups)?;
     }
     Ok(())
 }

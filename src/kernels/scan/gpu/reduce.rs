@@ -58,7 +58,7 @@ pub(super) fn record_passes(
         let buffers = [("source", &source), ("result", &result), ("starts", &starts)];
         let buffers = [&buffers[..], &[("sums", sums), ("carry", carry)]].concat();
         let groups = groups.map_or_else(|| context.fold(slice.tiles.into()), Ok)?;
-        batch.dispatch(label, (shader, entry), &slice, &buffers, groups)
+        batch.dispatch(label, shader, entry, &slice, &buffers, groups)
     };
     ranges.iter().try_for_each(|range| record("scan reduce", "reduce", range, None))?;
     let all = BoundRange { first: 0, len, bytes: 0..0 };

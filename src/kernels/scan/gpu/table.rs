@@ -59,7 +59,7 @@ pub fn run<T: Scannable>(
         let buffers = [("data", &data), ("above", &above)];
         if axis != Axis::Y {
             let groups = context.fold((height * input.channels) as u64)?;
-            batch.dispatch("table rows", (&TABLE, "rows"), &band, &buffers, groups)?;
+            batch.dispatch("table rows", &TABLE, "rows", &band, &buffers, groups)?;
         }
         if axis != Axis::X {
             let entry = (&TABLE, "columns");

@@ -76,7 +76,7 @@ pub fn record_with(
     count.record(batch, &keys[0], len as u32, &counts)?;
     let digit = Digit { len: len as u32, tiles, ..Digit::default() };
     let buffers = [("counts", &counts), ("states", &states)];
-    batch.dispatch("sort start", (&shader, "start"), &digit, &buffers, [digits, 1, 1])?;
+    batch.dispatch("sort start", &shader, "start", &digit, &buffers, [digits, 1, 1])?;
     let entry = ["scatter", "scatter_pairs", "scatter_triples"][moved.len()];
     let groups = context.fold(tiles.into())?;
     let mut from = 0;
@@ -88,7 +88,7 @@ pub fn record_with(
         for (array, [source, target]) in moved.iter().zip(MOVED) {
             buffers.extend([(source, &array[from]), (target, &array[to])]);
         }
-        batch.dispatch("sort scatter", (&shader, entry), &digit, &buffers, groups)?;
+        batch.dispatch("sort scatter", &shader, entry, &digit, &buffers, groups)?;
         from = to;
     }
     Ok(from)

@@ -44,7 +44,7 @@ pub fn record(
         let digit = Digit { len: len as u32, tiles, shift };
         let to = 1 - from;
         let buffers = [("keys", &keys[from]), ("counts", &counts)];
-        batch.dispatch("sort count", (&RADIX, "count"), &digit, &buffers, groups)?;
+        batch.dispatch("sort count", &RADIX, "count", &digit, &buffers, groups)?;
         let arrays =
             scan::ScanBuffers { source: &counts, result: &starts, len: places, carry: &carry };
         scan.record(context, batch, arrays)?;
@@ -54,7 +54,7 @@ pub fn record(
             let buffers = [("keys", &keys[from]), ("counts", &starts), ("sorted_keys", &keys[to])];
             let buffers =
                 [&buffers[..], &[("payload", source), ("sorted_payload", target)]].concat();
-            batch.dispatch("sort scatter", (&RADIX, entry), &digit, &buffers, groups)?;
+            batch.dispatch("sort scatter", &RADIX, entry, &digit, &buffers, groups)?;
         }
         from = to;
     }

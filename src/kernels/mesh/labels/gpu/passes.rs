@@ -208,12 +208,12 @@ impl<'a> NetPasses<'a> {
         for chunk in &self.chunks {
             let (params, buffers) =
                 (chunk_params(params, chunk), [("volume", &chunk.labels), ("edge_bits", edges)]);
-            batch.dispatch("labels edges", (shader, "edges"), &params, &buffers, points)?;
+            batch.dispatch("labels edges", shader, "edges", &params, &buffers, points)?;
         }
         let buffers = [("edge_bits", edges), ("blocks", blocks)];
         let groups = context.fold(params.blocks.into())?;
-        batch.dispatch("labels count", (shader, "count"), params, &buffers, groups)?;
-        batch.dispatch("labels scan", (shader, "scan"), params, &buffers, [1; 3])?;
+        batch.dispatch("labels count", shader, "count", params, &buffers, groups)?;
+        batch.dispatch("labels scan", shader, "scan", params, &buffers, [1; 3])?;
         batch.run()?;
         let start = 4 * section("TOTALS", params.blocks.into());
         Ok(context.read(&blocks.slice(start..start + size_of::<Totals>() as u64), 1)?[0])
@@ -255,7 +255,7 @@ impl<'a> NetPasses<'a> {
         let mut record = |label, entry, params: &NetParams, more: &[(&str, &Buffer)], groups| {
             let buffers = [("edge_bits", edges), ("blocks", blocks), ("links", &links)];
             let buffers = [&buffers[..], &[("cells", &cells), ("vertices", &vertices)], more];
-            batch.dispatch(label, (shader, entry), params, &buffers.concat(), groups)
+            batch.dispatch(label, shader, entry, params, &buffers.concat(), groups)
         };
         let all_blocks = context.fold(params.blocks.into())?;
         let groups = |count: u32| context.fold(u64::from(count).div_ceil(block()));
