@@ -52,6 +52,7 @@
 //! | [`GradientMagnitude`] | strength of edges |
 //! | [`Morph`] | erosion, dilation, opening, closing, gradient, top-hat |
 //! | [`Resize`] | resampled to another size |
+//! | [`Crop`], [`Pad`], [`Flip`], [`Rotate`], [`Transpose`], [`Reorient`] | samples at other positions |
 //! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
 //! | [`Threshold`] | masks and classes |
 //! | [`Label`] | labels of connected components |
@@ -159,10 +160,11 @@ mod python;
 pub mod util;
 
 pub use api::{
-    Blur, Chain, Channels, Counts, Device, DeviceInfo, Filter, GradientMagnitude, Histogram, Image,
-    Label, LabelMeshes, MarchingCubes, Median, Mesh, Morph, Number, PerAxis, Projection, Raster,
-    Resize, Sample, Scan, Sort, Threshold, UnsharpMask, Volume, auto_levels, channel_statistics,
-    equalize, histogram, mesh, statistics, summed_area_table,
+    Axis, AxisOrder, Blur, Chain, Channels, Counts, Crop, Device, DeviceInfo, Filter, Flip,
+    GradientMagnitude, Histogram, Image, Label, LabelMeshes, MarchingCubes, Median, Mesh, Morph,
+    Number, Orientation, Pad, PerAxis, Projection, Raster, Reorient, Resize, Rotate, Sample, Scan,
+    Sort, Threshold, Transpose, UnsharpMask, Volume, auto_levels, channel_statistics, equalize,
+    histogram, mesh, statistics, summed_area_table,
 };
 #[cfg(feature = "files")]
 pub use api::{Content, ReadOptions, WriteOptions, read, write};

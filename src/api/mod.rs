@@ -4,6 +4,7 @@ mod blur;
 mod device;
 mod filter;
 mod filters;
+mod geometry;
 mod histogram;
 mod image;
 #[cfg(feature = "files")]
@@ -24,6 +25,7 @@ pub use blur::Blur;
 pub use device::{Device, DeviceInfo};
 pub use filter::{Chain, Filter};
 pub use filters::{Label, Morph, auto_levels, equalize};
+pub use geometry::{Axis, AxisOrder, Crop, Flip, Orientation, Pad, Reorient, Rotate, Transpose};
 pub use histogram::{Counts, Histogram, channel_statistics, histogram, statistics};
 pub use image::{Channels, Image};
 #[cfg(feature = "files")]

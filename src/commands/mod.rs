@@ -125,17 +125,23 @@ macro_rules! commands {
 commands! {
     |session, parser, run_line|
     blur::Blur = Blur: filter(), later device;
+    crop::Crop = Crop: filter(), later device;
+    flip::Flip = Flip: filter(), later device;
     gradient::Gradient = GradientMagnitude: filter(), later device;
     histogram::Histogram => run(session), later device;
     label::Label: filter(session), later device;
     median::Median = Median: filter(), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph = Morph: filter(), later device;
+    pad::Pad = Pad: filter(), later device;
     project::Project = Projection: filter(), later device;
+    reorient::Reorient = Reorient: filter(), later device;
     resize::Resize = Resize: filter(), later device;
+    rotate::Rotate = Rotate: filter(), later device;
     scan::Scan => run(session), later device;
     sort::Sort => run(session), later device;
     threshold::Threshold = Threshold: filter(), later device;
+    transpose::Transpose = Transpose: filter(), later device;
     unsharp::Unsharp = UnsharpMask: filter(), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;

@@ -20,6 +20,8 @@ pub struct Description {
     pub numbers: Option<Dtype>,
     /// Positions in the world; `None` if they are unknown.
     pub placement: Option<Placement>,
+    /// Whether x runs along y of the source, and y along x.
+    pub is_transposed: bool,
 }
 
 /// Meaning of samples.
@@ -50,7 +52,8 @@ pub enum Origin {
 
 impl From<GridType> for Description {
     fn from(grid: GridType) -> Self {
-        Self { grid, kind: Kind::Samples, origin: Origin::Selected, numbers: None, placement: None }
+        let (kind, origin) = (Kind::Samples, Origin::Selected);
+        Self { grid, kind, origin, numbers: None, placement: None, is_transposed: false }
     }
 }
 

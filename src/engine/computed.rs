@@ -26,6 +26,7 @@ pub fn filtered_volume(
     filter: Arc<dyn Filter>,
     session: &Session,
 ) -> Result<VolumeFile> {
+    let filter = filter.placed(&file.description())?.map_or(filter, Arc::from);
     let mut result = filter.describe(file.description())?;
     let own = 0..result.grid.shape.dims[2];
     let types = [file.grid_type(), result.grid];

@@ -125,8 +125,10 @@ pub fn result(
     session: &Session,
 ) -> Result<Picture> {
     let described = job.filter.describe(grid_type(&picture.image).into());
-    let picture = run_steps(steps(filter, target.pixel_encoding()), &job.source, picture, session)?;
-    let Description { kind, numbers, .. } = described?;
+    let mut picture =
+        run_steps(steps(filter, target.pixel_encoding()), &job.source, picture, session)?;
+    let Description { kind, numbers, is_transposed, .. } = described?;
+    picture.image.metadata.swap_density(is_transposed);
     if kind == Kind::Labels {
         target.check_labels(picture.image.samples.dtype())?;
     }
@@ -314,7 +316,7 @@ fn process_in_blocks(job: &Job, settings: &Settings, session: &Session) -> Resul
     let shape = Shape { dims: [width, height, 1], channels };
     let filter = &*job.filter;
     let input = GridType { shape, dtype: samples.dtype() };
-    let output = filter.output(input)?;
+    let output = filter.output(input).map_err(|error| failed(filter, &job.source, error))?;
     let cost = FilterCost::new(filter, [input, output], 1, (header.reader_bytes, 1));
     let file = if header.reads_whole_file { job.source.size()?.unwrap_or(0) } else { 0 };
     let read = file.max(input.bytes()).saturating_mul(WHOLE_COPIES);
@@ -380,7 +382,8 @@ fn write_blocks(
     let format = job.format.unwrap_or(ImageFormat::Png);
     let samples = Samples::zeros(output.dtype, 0)?;
     let Shape { dims: [width, height, _], channels } = output.shape;
-    let head = Image { width, height, channels, samples, ..image };
+    let mut head = Image { width, height, channels, samples, ..image };
+    head.metadata.swap_density(result.is_transposed);
     let target = session.image_target(&job.sink, format, settings.encoding);
     if result.kind == Kind::Labels {
         target.check_labels(output.dtype)?;

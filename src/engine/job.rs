@@ -5,7 +5,7 @@ use std::{fmt::Display, sync::Arc};
 use serde_json::Value;
 
 use crate::{
-    data::shard::Shard,
+    data::{description::Description, shard::Shard},
     engine::session::Session,
     flow::{BlockSource, Division, Prepared},
     io::{
@@ -100,9 +100,22 @@ impl Job {
             return Ok(None);
         }
         let prepared = self.prepared(source, division, session)?;
+        Ok(Some(Self { prepared: Some(prepared.clone()), ..self.with(prepared.filter()) }))
+    }
+
+    /// The same job with the filter for an input at this [place](Filter::placed); `None` if it is the same.
+    ///
+    /// # Errors
+    /// When the filter does not support such an input.
+    pub fn placed(&self, input: &Description) -> Result<Option<Self>> {
+        Ok(self.filter.placed(input)?.map(|filter| self.with(filter.into())))
+    }
+
+    /// The same job with another filter.
+    fn with(&self, filter: Arc<dyn Filter>) -> Self {
         let (source, sink) = (self.source.clone(), self.sink.clone());
-        let (volume, filter, side) = (self.volume.clone(), prepared.filter(), self.side.clone());
-        Ok(Some(Self { source, sink, volume, filter, side, prepared: Some(prepared), ..*self }))
+        let (volume, side) = (self.volume.clone(), self.side.clone());
+        Self { source, sink, volume, filter, side, prepared: None, ..*self }
     }
 
     /// Commits the further outputs. Call this after the result is committed.

@@ -32,6 +32,8 @@ pub fn process(
     session: &Session,
 ) -> Result<Option<Finished>> {
     let file = volume(job, layout, 0)?;
+    let placed = job.placed(&file.description()).map_err(|error| error.context(&job.source))?;
+    let job = placed.as_ref().unwrap_or(job);
     let plan = |filter: &dyn Filter, dtype: Option<Dtype>| {
         let described = file.with_result(|input| filter.describe(input))?;
         let mut result = filter.describe(file.description())?;
@@ -162,8 +164,9 @@ fn division(
     let held = held.saturating_add(file.reader_bytes());
     let cost = FilterCost::new(&*job.filter, [input, output], 2, (held, file.layer()));
     let fits = cost.whole() <= session.max_memory;
-    // The first slices are needed again after the last one, and this input can be read only once.
-    let is_cyclic = job.filter.whole_reach(2, input.shape).wraps() && !file.can_reopen();
+    // Slices are needed after later ones, and this input can be read only once.
+    let is_cyclic = !file.can_reopen()
+        && (job.filter.whole_reach(2, input.shape).wraps() || job.filter.reads_backwards(2, input));
     let (block, spare) = if !takes_blocks && (is_cyclic || fits && !cost.is_faster_in_blocks()) {
         let copies = cost.whole().div_ceil(input.bytes().max(1)).max(1);
         file.check_bytes(session.limits(copies))?;

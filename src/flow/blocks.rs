@@ -179,7 +179,7 @@ fn read_padded(
         })?;
         let next = spans.peek().filter(|_| !blocks.wraps).map(|next| next.padded.start);
         match next {
-            Some(next) if next <= padded.end => {
+            Some(next) if (padded.start..=padded.end).contains(&next) => {
                 let from = next - padded.start;
                 shared = Some(samples.part(from * stride..samples.len()));
             }

@@ -25,7 +25,7 @@ const LARGE: u64 = 96 << 20;
 /// Memory that a filter takes for the blocks of an input, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterCost {
-    /// Rows or slices of the input.
+    /// Rows or slices of the input that the result depends on.
     len: u64,
     /// Rows or slices of the result.
     output_len: u64,
@@ -51,6 +51,8 @@ pub struct FilterCost {
     layer: u64,
     /// Bytes of samples that are needed again after a pass over all of them.
     needed_again: u64,
+    /// Whether blocks are read from the last one to the first one.
+    reads_backwards: bool,
 }
 
 impl FilterCost {
@@ -62,21 +64,21 @@ impl FilterCost {
         axis: usize,
         (held, layer): (u64, usize),
     ) -> Self {
-        let len = input.shape.dims[axis] as u64;
-        let stride = |description: GridType| {
-            let all = description.shape.dims.iter().map(|&dim| dim as u64);
-            let all = all.fold(description.shape.channels as u64, u64::saturating_mul);
-            all / len.max(1)
-        };
-        let bytes = |description: GridType| {
-            stride(description).saturating_mul(description.dtype.size() as u64)
-        };
-        let middle = output.shape.dims[axis] / 2;
+        let (len, output_len) = (input.shape.dims[axis], output.shape.dims[axis]);
+        let middle = output_len / 2;
         let reach = filter.reach(axis, &(middle..middle + 1), input.shape);
+        let all = filter.reach(axis, &(0..output_len), input.shape).input();
+        // The result may depend on some positions only, such as those of a region.
+        let used = all.filter(|_| !has_reduction(filter, input, axis)).map_or(len, |all| all.len());
+        let bytes = |own: GridType, len: usize| {
+            let dims = own.shape.dims.iter().map(|&dim| dim as u64);
+            let samples = dims.fold(own.shape.channels as u64, u64::saturating_mul);
+            (samples / len.max(1) as u64).saturating_mul(own.dtype.size() as u64)
+        };
         let halo = 2 * reach.halo();
         let (halo, step) = match reach.input() {
             Some(positions) => {
-                let step = input.shape.dims[axis] / output.shape.dims[axis].max(1);
+                let step = used / output_len.max(1);
                 (positions.len().saturating_sub(step), step.max(1))
             }
             None => (halo, 1),
@@ -95,20 +97,22 @@ impl FilterCost {
             between = step.output(between).unwrap_or(between);
             largest = largest.max(between.bytes());
         }
+        let (row, size) = (bytes(input, len), input.dtype.size() as u64);
         Self {
-            len,
-            output_len: output.shape.dims[axis] as u64,
-            row: bytes(input),
-            working_row: stride(input).saturating_mul(cost.working).saturating_add(ROW * rows),
-            result_row: bytes(output),
+            len: used as u64,
+            output_len: output_len as u64,
+            row,
+            working_row: (row / size).saturating_mul(cost.working).saturating_add(ROW * rows),
+            result_row: bytes(output, used),
             whole,
             rows,
-            halo: (halo as u64).min(len),
+            halo: (halo as u64).min(len as u64),
             step: step as u64,
             largest,
             held,
             layer: layer.max(1) as u64,
-            needed_again: if makes_labels { bytes(input).saturating_mul(len) } else { 0 },
+            needed_again: if makes_labels { row.saturating_mul(len as u64) } else { 0 },
+            reads_backwards: filter.reads_backwards(axis, input),
         }
     }
 
@@ -135,7 +139,9 @@ impl FilterCost {
     /// Whether blocks take less time than the whole input. They take more on one thread.
     pub fn is_faster_in_blocks(&self) -> bool {
         let are_several = 2 * self.max_block() <= self.len;
-        self.bytes() >= LARGE && are_several && rayon::current_num_threads() > 1
+        // A decoder would begin anew for each block.
+        let is_possible = are_several && !self.reads_backwards;
+        self.bytes() >= LARGE && is_possible && rayon::current_num_threads() > 1
     }
 
     /// Maximum number of rows or slices of a block.
@@ -177,6 +183,17 @@ impl FilterCost {
         let block = if is_rounded { block - rest } else { block } as usize;
         Ok((block, memory.saturating_sub(cost(block))))
     }
+}
+
+/// Whether a step of `filter` combines all positions along `axis`.
+fn has_reduction(filter: &dyn Filter, input: GridType, axis: usize) -> bool {
+    let mut own = input;
+    filter.steps().iter().any(|step| {
+        let before = own.shape;
+        own = step.output(own).unwrap_or(own);
+        let len = own.shape.dims[axis];
+        len != before.dims[axis] && step.reach(axis, &(0..len), before).input().is_none()
+    })
 }
 
 /// The largest block, of 1 to `max` positions, whose `cost` is at most `memory`, or 1 if even that costs more. The cost

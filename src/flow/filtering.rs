@@ -242,9 +242,11 @@ fn run_blocks(
     let (filter, own) = (chain.filter(), division.own.clone());
     let (axis, shape, len) = (source.axis, source.shape(), source.length());
     let result = chain.shapes(shape)[chain.steps.len()];
+    let all = filter.reach(axis, &(0..result.dims[axis]), shape).input();
+    let used = all.map_or(len, |all| all.len());
     let reach = filter.whole_reach(axis, shape);
     let (halo, wraps) = (reach.halo(), reach.wraps());
-    let block = (division.block * result.dims[axis] / len.max(1)).max(1);
+    let block = (division.block * result.dims[axis] / used.max(1)).max(1);
     let split = Split { len, block, halo: [halo; 2], wraps };
     let padded = |core| match filter.reach(axis, &core, shape).input() {
         Some(padded) => Span { core, padded, before: 0 },

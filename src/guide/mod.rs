@@ -31,5 +31,5 @@ macro_rules! chapters {
 
 chapters! {
     blur gradient histogram label median mesh morph project resize scan sort threshold unsharp info devices
-    chains volumes zarr pages python shell scripts scaling speed
+    geometry chains volumes zarr pages python shell scripts scaling speed
 }

@@ -175,6 +175,18 @@ impl Filter for Chain {
         self.steps.iter().try_fold(input, |own, step| step.describe(own))
     }
 
+    fn placed(&self, input: &Description) -> Result<Option<Box<dyn Filter>>> {
+        let (mut own, mut chain) = (input.clone(), self.clone());
+        let mut is_changed = false;
+        for step in &mut chain.steps {
+            if let Some(placed) = step.placed(&own)? {
+                (*step, is_changed) = (placed.into(), true);
+            }
+            own = step.describe(own)?;
+        }
+        Ok(is_changed.then(|| chain.into()))
+    }
+
     fn reach(&self, axis: usize, output: &Range<usize>, shape: Shape) -> Reach {
         Reach::Input(self.ranges(axis, output, &self.shapes(shape)).remove(0))
     }

@@ -163,7 +163,7 @@ impl dyn Filter + '_ {
 
     /// The axis along which the result of every volume has one sample. Image formats can hold such a result.
     pub fn flat_axis(&self) -> Option<usize> {
-        let shape = Shape { dims: [1 << 10; 3], channels: 1 };
+        let shape = Shape { dims: [1 << 18; 3], channels: 1 };
         let mut own = GridType { shape, dtype: Dtype::U8 };
         let flat = |own: GridType| own.shape.dims.iter().position(|&dim| dim == 1);
         if self.steps().is_empty() {
@@ -179,6 +179,14 @@ impl dyn Filter + '_ {
     /// The reach of a whole result along `axis`, for an input of size `shape`.
     pub fn whole_reach(&self, axis: usize, shape: Shape) -> Reach {
         self.reach(axis, &(0..shape.dims[axis]), shape)
+    }
+
+    /// Whether results along `axis` depend on positions in descending order.
+    pub fn reads_backwards(&self, axis: usize, input: GridType) -> bool {
+        let len = self.output(input).map_or(0, |output| output.shape.dims[axis]);
+        let first = |at: usize| self.reach(axis, &(at..at + 1), input.shape).input();
+        let ends = [0, len.saturating_sub(1)].map(|at| first(at).map(|range| range.start));
+        ends[0] > ends[1]
     }
 
     /// The result for the whole of `input`, which is divided along `axis`.
@@ -253,6 +261,14 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// When the filter does not support such an input.
     fn describe(&self, input: Description) -> Result<Description> {
         Ok(input)
+    }
+
+    /// The filter for an input at this place, if what it does depends on the placement; `None` for the filter itself.
+    ///
+    /// # Errors
+    /// When the placement is unknown.
+    fn placed(&self, _input: &Description) -> Result<Option<Box<dyn Filter>>> {
+        Ok(None)
     }
 
     /// Positions of an input of size `shape` along `axis` (0 for x) that the results at the positions `output` depend

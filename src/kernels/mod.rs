@@ -26,6 +26,7 @@ pub mod otsu;
 mod pointwise;
 pub mod project;
 pub mod quantile;
+pub mod rearrange;
 pub mod render;
 pub mod resize;
 pub mod scan;

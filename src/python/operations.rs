@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{
     api::{
-        Blur, GradientMagnitude, Label, Median, Morph, Projection, Resize, Threshold, UnsharpMask,
+        Blur, Crop, Flip, GradientMagnitude, Label, Median, Morph, Pad, Projection, Reorient,
+        Resize, Rotate, Threshold, Transpose, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -34,13 +35,19 @@ use crate::{
 fn functions() -> Vec<Declaration> {
     [
         declarations::<Blur>(),
+        declarations::<Crop>(),
+        declarations::<Flip>(),
         declarations::<GradientMagnitude>(),
         declarations::<Label>(),
         declarations::<Median>(),
         declarations::<Morph>(),
+        declarations::<Pad>(),
         declarations::<Projection>(),
+        declarations::<Reorient>(),
         declarations::<Resize>(),
+        declarations::<Rotate>(),
         declarations::<Threshold>(),
+        declarations::<Transpose>(),
         declarations::<UnsharpMask>(),
     ]
     .concat()

@@ -311,6 +311,23 @@ def test_projections(dtype, shape):
         np.testing.assert_array_equal(gp.project(moved, axis + 1, channel_axis=0), moved.max(axis + 1))
 
 
+def test_rearrangements():
+    image, volume = samples(np.uint8, (12, 20)), samples(np.float32, (4, 6, 8))
+    np.testing.assert_array_equal(gp.crop(image, (6, 10)), image[3:9, 5:15])
+    np.testing.assert_array_equal(gp.crop(volume, (2, 3, 8)), volume[1:3, 1:4])
+    for axis, name in enumerate("zyx"):
+        np.testing.assert_array_equal(gp.flip(volume, name), np.flip(volume, axis))
+    np.testing.assert_array_equal(gp.rotate(image, 90), np.rot90(image, -1))
+    np.testing.assert_array_equal(gp.rotate(volume, 270), np.rot90(volume, 1, (1, 2)))
+    np.testing.assert_array_equal(gp.transpose(image), image.T)
+    np.testing.assert_array_equal(gp.transpose(volume), volume.T)
+    np.testing.assert_array_equal(gp.reorient(volume, "LAS", "RAS"), volume[:, :, ::-1])
+    for mode, name in [("constant", "constant"), ("nearest", "edge"), ("reflect", "symmetric"), ("mirror", "reflect"), ("wrap", "wrap")]:
+        expected = np.pad(volume, ((1, 1), (2, 2), (3, 3)), mode=name)
+        np.testing.assert_array_equal(gp.pad(volume, (1, 2, 3), mode=mode), expected)
+    np.testing.assert_array_equal(gp.pad(image, 2, after=0, cval=7), np.pad(image, ((2, 0), (2, 0)), constant_values=7))
+
+
 def test_resize():
     image = samples(np.uint8, (12, 20))
     np.testing.assert_array_equal(gp.resize(image, (12, 20)), image)

@@ -2,7 +2,7 @@
 
 use clap::{
     Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, Error as ClapError, FromArgMatches,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, Resettable, TypedValueParser},
 };
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
@@ -62,7 +62,13 @@ impl<T: Operation> Args for OperationArgs<T> {
         }
         let text = unwrapped(&spelled::<T>(T::TEXT, flag_name));
         let examples = T::EXAMPLES.iter().map(|line| format!("\n  {line}"));
-        FilterArgs::augment_args(command)
+        let mut command = FilterArgs::augment_args(command);
+        if with_flags::<T>().any(|own| long_name(own) == "--to") {
+            // The operation has another use for the alias.
+            let help = "Format of image outputs [default: by the extension]";
+            command = command.mut_arg("format", |arg| arg.alias(Resettable::Reset).help(help));
+        }
+        command
             .about(first_paragraph(&text).trim_end_matches('.').to_owned())
             .long_about(text)
             .after_help(format!("Examples:{}", examples.collect::<String>()))
@@ -83,7 +89,7 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
         for own in with_flags::<T>() {
             let given = match own.kind {
                 Kind::Switch => Given::Switch(matches.get_flag(own.name)),
-                Kind::List => {
+                Kind::List if own.parse.is_none() => {
                     let numbers = matches.get_many(own.name).into_iter().flatten();
                     Given::List(numbers.copied().collect())
                 }

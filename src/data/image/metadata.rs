@@ -25,6 +25,15 @@ pub struct Metadata {
     pub ancillary: Vec<AncillaryData>,
 }
 
+impl Metadata {
+    /// Swaps the densities across and down if rows have become columns.
+    pub fn swap_density(&mut self, is_transposed: bool) {
+        if let Some(density) = self.density.as_mut().filter(|_| is_transposed) {
+            density.pixels.reverse();
+        }
+    }
+}
+
 /// A text with its keyword.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {

@@ -193,9 +193,7 @@ impl Image {
         });
         let [width, height] = orientation.size(size);
         let mut metadata = self.metadata;
-        if let Some(density) = metadata.density.as_mut().filter(|_| orientation.transposed) {
-            density.pixels.reverse();
-        }
+        metadata.swap_density(orientation.transposed);
         Ok(Self { width, height, samples, metadata, ..self })
     }
 }

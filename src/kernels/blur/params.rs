@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::taps::{Method, Taps};
 use crate::data::samples::Samples;
 
@@ -11,7 +13,7 @@ pub const MAX_SIGMA: f64 = 500.0;
 pub const MAX_RADIUS: usize = 10_000;
 
 /// The samples outside of an image or volume, with the names of scipy.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Edge {
     /// The nearest sample: a a a | a b c d | d d d.

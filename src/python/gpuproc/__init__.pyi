@@ -112,6 +112,30 @@ def resize(
     image: ArrayLike, output_shape: int | Sequence[int], *, interpolation: Literal["nearest", "area", "linear", "cubic", "lanczos3"] = "lanczos3", linear_light: bool = False,
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
+def crop(
+    image: ArrayLike, output_shape: int | Sequence[int], *,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def flip(
+    image: ArrayLike, axis: Literal["x", "y", "z"], *,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def pad(
+    image: ArrayLike, pad_width: int | Sequence[int], *, after: int | Sequence[int] | None = None, mode: Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"] | Sequence[Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"]] = "constant", cval: float = 0.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def reorient(
+    image: ArrayLike, to: Literal["RAS", "RAI", "RPS", "RPI", "LAS", "LAI", "LPS", "LPI", "RSA", "RSP", "RIA", "RIP", "LSA", "LSP", "LIA", "LIP", "ARS", "ARI", "ALS", "ALI", "PRS", "PRI", "PLS", "PLI", "ASR", "ASL", "AIR", "AIL", "PSR", "PSL", "PIR", "PIL", "SRA", "SRP", "SLA", "SLP", "IRA", "IRP", "ILA", "ILP", "SAR", "SAL", "SPR", "SPL", "IAR", "IAL", "IPR", "IPL"], orientation: Literal["RAS", "RAI", "RPS", "RPI", "LAS", "LAI", "LPS", "LPI", "RSA", "RSP", "RIA", "RIP", "LSA", "LSP", "LIA", "LIP", "ARS", "ARI", "ALS", "ALI", "PRS", "PRI", "PLS", "PLI", "ASR", "ASL", "AIR", "AIL", "PSR", "PSL", "PIR", "PIL", "SRA", "SRP", "SLA", "SLP", "IRA", "IRP", "ILA", "ILP", "SAR", "SAL", "SPR", "SPL", "IAR", "IAL", "IPR", "IPL"] | None = None, *,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def rotate(
+    image: ArrayLike, angle: int, *, axis: Literal["x", "y", "z"] = "z",
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def transpose(
+    image: ArrayLike, axes: Literal["yx", "zyx", "xzy", "yxz", "yzx", "zxy", "xy", "xyz"] | None = None, *,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def project(
     image: ArrayLike, axis: int = 0, *, method: Literal["max", "min", "mean", "sum", "std"] = "max",
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
