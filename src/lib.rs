@@ -54,6 +54,7 @@
 //! | [`Resize`] | resampled to another size |
 //! | [`Crop`], [`Pad`], [`Flip`], [`Rotate`], [`Transpose`], [`Reorient`] | samples at other positions |
 //! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
+//! | [`Math`] | an expression of each sample |
 //! | [`Threshold`] | masks and classes |
 //! | [`Label`] | labels of connected components |
 //! | [`Chain`] | filters one after another |
@@ -161,10 +162,10 @@ pub mod util;
 
 pub use api::{
     Axis, AxisOrder, Blur, Chain, Channels, Counts, Crop, Device, DeviceInfo, Filter, Flip,
-    GradientMagnitude, Histogram, Image, Label, LabelMeshes, MarchingCubes, Median, Mesh, Morph,
-    Number, Orientation, Pad, PerAxis, Projection, Raster, Reorient, Resize, Rotate, Sample, Scan,
-    Sort, Threshold, Transpose, UnsharpMask, Volume, auto_levels, channel_statistics, equalize,
-    histogram, mesh, statistics, summed_area_table,
+    GradientMagnitude, Histogram, Image, Label, LabelMeshes, MarchingCubes, Math, Median, Mesh,
+    Morph, Number, Orientation, Pad, PerAxis, Projection, Raster, Reorient, Resize, Rotate, Sample,
+    Scan, Sort, Threshold, Transpose, UnsharpMask, Volume, auto_levels, channel_statistics,
+    equalize, histogram, mesh, statistics, summed_area_table,
 };
 #[cfg(feature = "files")]
 pub use api::{Content, ReadOptions, WriteOptions, read, write};

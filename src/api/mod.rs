@@ -9,6 +9,7 @@ mod histogram;
 mod image;
 #[cfg(feature = "files")]
 mod input;
+mod math;
 mod mesh;
 mod neighbourhood;
 mod numbers;
@@ -30,6 +31,7 @@ pub use histogram::{Counts, Histogram, channel_statistics, histogram, statistics
 pub use image::{Channels, Image};
 #[cfg(feature = "files")]
 pub use input::{Content, ReadOptions, read};
+pub use math::Math;
 pub use mesh::{LabelMeshes, MarchingCubes, Mesh, mesh};
 pub use neighbourhood::{GradientMagnitude, Median, UnsharpMask};
 pub use numbers::{Scan, Sort, summed_area_table};

@@ -10,7 +10,8 @@ use clap::{
 };
 
 use crate::{
-    commands::flags::FilterArgs,
+    commands::flags::{FilterArgs, named_file},
+    kernels::math,
     util::error::{Error, Result},
 };
 
@@ -23,9 +24,12 @@ pub fn divide(words: &[OsString]) -> Vec<Vec<OsString>> {
     words[1..].split(|word| word == THEN).map(with_program).collect()
 }
 
+/// The argument before the files, which a step needs.
+const FIRST: &str = "expression";
+
 /// A parser of steps, which need not name files.
 fn without_files(parser: Command) -> Command {
-    let optional = |arg: Arg| match arg.is_positional() {
+    let optional = |arg: Arg| match arg.is_positional() && arg.get_id() != FIRST {
         true => arg.required(false).required_unless_present(Resettable::<Id>::Reset),
         false => arg,
     };
@@ -50,6 +54,10 @@ pub fn parse(
     let files = FilterArgs::augment_args(Command::new("files"));
     let has = |command: &Command, id: &Id| command.get_arguments().any(|arg| arg.get_id() == id);
     let mut last = lines.pop().expect("there are several");
+    let is_given = |arg: &Arg, flags: &ArgMatches, defaults: &[String]| {
+        let is_default = arg.get_long().is_some_and(|long| defaults.iter().any(|own| own == long));
+        flags.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine) && !is_default
+    };
     let (mut all, mut moved) = (Vec::new(), Vec::new());
     for (number, line) in lines.into_iter().enumerate() {
         let (matches, defaults) = parse(without_files(new_parser()), line)?;
@@ -60,15 +68,14 @@ pub fn parse(
                 "`{name}` cannot be before --then: its result is not an image or volume"
             )));
         }
-        let is_given = |arg: &&Arg| {
-            let is_default =
-                arg.get_long().is_some_and(|long| defaults.iter().any(|own| own == long));
-            flags.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
-                && !is_default
-        };
-        for arg in command.get_arguments().filter(is_given) {
+        for arg in command.get_arguments().filter(|arg| is_given(arg, flags, &defaults)) {
             let is_file = has(&files, arg.get_id());
-            if is_file && number > 0 {
+            let mut words = words_of(arg, flags);
+            if arg.is_positional() && has(command, &FIRST.into()) {
+                // The further inputs of `math`, such as b=flat.tif, stay with their step.
+                words = words.iter().filter_map(|word| own_file(word)).collect();
+            }
+            if is_file && number > 0 && !words.is_empty() {
                 let what = arg.get_long().map_or("a file name".into(), |long| format!("--{long}"));
                 return Err(Error::usage(format_args!(
                     "step {}, {name}: {what} is for the first or the last step",
@@ -76,10 +83,22 @@ pub fn parse(
                 )));
             }
             if is_file || has(&parser, arg.get_id()) {
-                moved.extend(words_of(arg, flags));
+                moved.extend(words);
             }
         }
         all.push(matches);
+    }
+    let command = parser.find_subcommand(last[1].to_string_lossy().as_ref());
+    if let Some(command) = command.filter(|command| has(command, &FIRST.into())) {
+        // The files of the first step follow the argument before the files.
+        let (matches, defaults) = parse(without_files(new_parser()), last.clone())?;
+        let (_, flags) = matches.subcommand().expect("a command is required");
+        last.truncate(2);
+        last.extend(flags.get_raw(FIRST).into_iter().flatten().map(OsString::from));
+        last.append(&mut moved);
+        let others = command.get_arguments().filter(|arg| arg.get_id() != FIRST);
+        let given = others.filter(|arg| is_given(arg, flags, &defaults));
+        last.extend(given.flat_map(|arg| words_of(arg, flags)));
     }
     last.splice(2..2, moved);
     // A flag of two steps is an error.
@@ -87,10 +106,21 @@ pub fn parse(
     Ok(all)
 }
 
+/// The file of `word`, unless it is a further input.
+fn own_file(word: &OsString) -> Option<OsString> {
+    match named_file(word) {
+        Some((math::INPUT, file)) => Some(file.into()),
+        Some(_) => None,
+        None => Some(word.clone()),
+    }
+}
+
 /// The words by which `arg` is given its values in `flags`.
 fn words_of(arg: &Arg, flags: &ArgMatches) -> Vec<OsString> {
     let id = arg.get_id().as_str();
-    let name = arg.get_long().map(|long| format!("--{long}")).unwrap_or_default();
+    // --dtype may be the type of the result of another step.
+    let long = if id == "dtype" { Some("raw-dtype") } else { arg.get_long() };
+    let name = long.map(|long| format!("--{long}")).unwrap_or_default();
     match arg.get_action() {
         ArgAction::SetTrue => vec![name.into()],
         ArgAction::Count => iter::repeat_n(name.into(), flags.get_count(id).into()).collect(),

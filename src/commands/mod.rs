@@ -130,6 +130,7 @@ commands! {
     gradient::Gradient = GradientMagnitude: filter(), later device;
     histogram::Histogram => run(session), later device;
     label::Label: filter(session), later device;
+    math::Math: filter(session), later device;
     median::Median = Median: filter(), later device;
     mesh::Mesh => run(session), later device;
     morph::Morph = Morph: filter(), later device;

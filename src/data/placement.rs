@@ -83,6 +83,13 @@ impl Placement {
         })
     }
 
+    /// The same in the space and the unit of `other`, as far as they are known.
+    pub fn in_system_of(&self, other: &Self) -> Self {
+        let turned = other.space.and_then(|space| self.to(space)).unwrap_or_else(|| self.clone());
+        let unit = other.unit.as_deref();
+        unit.and_then(|unit| turned.in_nearest_unit(&[unit])).unwrap_or(turned)
+    }
+
     /// Whether every number is finite and the axes span space.
     pub fn is_regular(&self) -> bool {
         let sizes = self.spacing();

@@ -288,7 +288,8 @@ fn identity(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resu
         )));
     }
     let parameters = (job.filter.parameters(), layout, &job.pyramid, session.strict);
-    Identity::new(job.filter.name(), &parameters, [&job.source], shard)
+    let inputs = std::iter::once(&job.source).chain(&job.side.reads);
+    Identity::new(job.filter.name(), &parameters, inputs, shard)
 }
 
 struct FileWriter<'p> {

@@ -18,6 +18,7 @@ pub mod jpeg;
 pub mod jpeg_histogram;
 pub mod label;
 pub mod local_threshold;
+pub mod math;
 pub mod median;
 pub mod mesh;
 pub mod morph;

@@ -64,7 +64,7 @@ const PIECE: usize = 1 << 11;
 
 /// Writes the samples from index `start` on to `numbers`.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64")]
-fn widen(samples: &Samples, start: usize, numbers: &mut [f64; PIECE]) {
+pub fn widen(samples: &Samples, start: usize, numbers: &mut [f64]) {
     for_samples!(samples, values => {
         numbers.iter_mut().zip(&values[start..]).for_each(|(to, &value)| *to = value as f64);
     });

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     api::{
-        Blur, Crop, Flip, GradientMagnitude, Label, Median, Morph, Pad, Projection, Reorient,
+        Blur, Crop, Flip, GradientMagnitude, Label, Math, Median, Morph, Pad, Projection, Reorient,
         Resize, Rotate, Threshold, Transpose, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
@@ -39,6 +39,7 @@ fn functions() -> Vec<Declaration> {
         declarations::<Flip>(),
         declarations::<GradientMagnitude>(),
         declarations::<Label>(),
+        declarations::<Math>(),
         declarations::<Median>(),
         declarations::<Morph>(),
         declarations::<Pad>(),
@@ -176,6 +177,7 @@ impl Argument {
             }
             Kind::List => ["sequence of float".into(), "Sequence[float]".into()],
             Kind::Pair => ["float".into(), "float".into()],
+            Kind::Text => ["str".into(), "str".into()],
         };
         let changed = function.defaults.iter().find(|(name, _)| *name == own.name);
         let default = match changed.map(|(_, default)| *default).or(own.default) {
@@ -352,6 +354,7 @@ fn read<'py, T>(
             }
             arguments::PerAxis::Wrong(wrong) => Err(wrong.of(name)),
         },
+        Kind::Text => given(&value)?.map_err(|wrong| wrong.of(name)).map(Given::Text),
         Kind::Number { is_whole: true, is_per_axis: true } => {
             per_axis(name, value.extract()?, |number: i64| number as f64)
         }

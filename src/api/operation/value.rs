@@ -95,6 +95,8 @@ pub enum Given {
     List(Vec<f64>),
     /// The first names of several choices.
     Choices(Vec<&'static str>),
+    /// A text.
+    Text(String),
 }
 
 impl Given {
@@ -191,6 +193,8 @@ pub enum Kind {
     ChoiceOrNumber(&'static [Choice]),
     /// Two numbers in ascending order.
     Pair,
+    /// A text.
+    Text,
 }
 
 impl Kind {
@@ -216,6 +220,7 @@ impl Kind {
             Self::Number { .. } => Given::from(0.0),
             Self::List => Given::List(Vec::new()),
             Self::Pair => Given::List(vec![0.0; 2]),
+            Self::Text => Given::Text(String::new()),
         }
     }
 }
@@ -338,6 +343,18 @@ impl Value for bool {
 
     fn given(&self) -> Given {
         Given::Switch(*self)
+    }
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Text;
+
+    fn from_given(given: Given) -> Option<Self> {
+        if let Given::Text(text) = given { Some(text) } else { None }
+    }
+
+    fn given(&self) -> Given {
+        Given::Text(self.clone())
     }
 }
 

@@ -1,6 +1,10 @@
 //! The flags of every command that makes an image or volume of another one: inputs, outputs and their formats.
 
-use std::{ffi::OsString, mem::take, sync::Arc};
+use std::{
+    ffi::{OsStr, OsString},
+    mem::take,
+    sync::Arc,
+};
 
 use clap::Args;
 
@@ -20,7 +24,7 @@ use crate::{
             Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
     },
-    kernels::filter::Filter,
+    kernels::{filter::Filter, math::name_len},
     util::error::{Error, Result},
 };
 
@@ -133,6 +137,12 @@ pub struct FilterArgs {
     volume: VolumeArgs,
 }
 
+/// The name and the file of a word such as `b=flat.tif`.
+pub fn named_file(word: &OsStr) -> Option<(&str, &str)> {
+    let (name, file) = word.to_str()?.split_once('=')?;
+    (!name.is_empty() && name_len(name) == name.len()).then_some((name, file))
+}
+
 /// A command that filters files.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct FilterCommand {
@@ -146,8 +156,14 @@ impl FilterCommand {
         files: FilterArgs,
         make: impl Fn(&Source, usize) -> Result<Box<dyn Filter>> + Send + Sync + 'static,
     ) -> Self {
-        let makes_classes = files.makes_classes;
-        Self { files, step: Step { make: Arc::new(make), observed: None, makes_classes } }
+        let (makes_classes, reads) = (files.makes_classes, Vec::new());
+        Self { files, step: Step { make: Arc::new(make), observed: None, makes_classes, reads } }
+    }
+
+    /// The same, but results depend on further inputs.
+    pub fn reading(mut self, reads: Vec<Source>) -> Self {
+        self.step.reads = reads;
+        self
     }
 
     /// The same, but `make` makes filters that write further outputs.
@@ -181,6 +197,23 @@ impl FilterArgs {
     pub fn layout(&self) -> Layout {
         let layout = self.volume.layout();
         Layout { pages: layout.pages || self.page.is_some(), ..layout }
+    }
+
+    /// Takes out the files that are named, as in `b=flat.tif`. Those named `first` remain, without the name.
+    pub fn take_named(&mut self, first: &str) -> Vec<(String, Source)> {
+        let mut named = Vec::new();
+        self.files = take(&mut self.files)
+            .into_iter()
+            .filter_map(|word| match named_file(&word) {
+                Some((name, file)) if name == first => Some(file.into()),
+                Some((name, file)) => {
+                    named.push((name.to_owned(), OsString::from(file).into()));
+                    None
+                }
+                None => Some(word),
+            })
+            .collect();
+        named
     }
 
     /// Whether this process does the first part of the job.

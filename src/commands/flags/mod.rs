@@ -18,7 +18,7 @@ pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
 pub use axes::parse_per_axis;
 pub use batch::{FilesFromArgs, ShardArgs};
 pub use choice::{Choice, choice_parser, dtype_parser};
-pub use filter::{FilterArgs, FilterCommand};
+pub use filter::{FilterArgs, FilterCommand, named_file};
 pub use image::IMAGE_FORMATS;
 pub use operation::{OperationArgs, choices};
 pub use output::{OutputArgs, Outputs, PlannedOutput, is_volume_name};

@@ -31,6 +31,11 @@ impl<T: Operation> OperationArgs<T> {
         })
     }
 
+    /// The operation, and the flags for files.
+    pub fn into_parts(self) -> (T, FilterArgs) {
+        (self.operation, self.files)
+    }
+
     /// The function that makes the filter for an input of 2 or 3 axes, and the flags for files.
     pub fn split(self) -> (impl Fn(usize) -> Result<T::Kernel> + Clone, FilterArgs) {
         let Self { operation, mut files } = self;
@@ -67,6 +72,10 @@ impl<T: Operation> Args for OperationArgs<T> {
             // The operation has another use for the alias.
             let help = "Format of image outputs [default: by the extension]";
             command = command.mut_arg("format", |arg| arg.alias(Resettable::Reset).help(help));
+        }
+        if T::PARAMETERS.iter().any(|own| long_name(own) == "--dtype") {
+            // The type of raw samples, which other commands call --dtype.
+            command = command.mut_arg("dtype", |arg| arg.long("raw-dtype").alias(None));
         }
         command
             .about(first_paragraph(&text).trim_end_matches('.').to_owned())
@@ -114,7 +123,7 @@ impl<T: Operation> FromArgMatches for OperationArgs<T> {
 /// The flag of a parameter.
 fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     let (short, _) = own.flag.split_once(", ").unwrap_or_default();
-    let (_, value) = own.flag.split_once(" <").unwrap_or_default();
+    let (_, value) = own.flag.split_once('<').unwrap_or_default();
     let note = match (&own.parse, own.kind) {
         (Some(own), _) => own.note.into(),
         (_, Kind::ChoiceOrNumber(choices)) => format!(": {}", choices_or_number(choices)),
@@ -123,8 +132,10 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
     };
     let text = unwrapped(&own.help(&note, flag_name));
     let help = first_paragraph(&text).to_owned();
-    let mut arg =
-        Arg::new(own.name).short(short.chars().nth(1)).long(long_name(own).trim_start_matches('-'));
+    let mut arg = Arg::new(own.name).short(short.chars().nth(1));
+    if let Some(name) = long_name(own).strip_prefix("--") {
+        arg = arg.long(name);
+    }
     if text != help {
         arg = arg.long_help(text);
     }
@@ -194,6 +205,9 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
             let pair = numbers.filter(|all| all.len() == 2 && all[0] <= all[1]).map(Given::List);
             pair.ok_or("expected two ascending numbers")
         }),
+        Kind::Text => arg
+            .allow_hyphen_values(true)
+            .value_parser(|text: &str| Ok::<_, String>(Given::Text(text.to_owned()))),
     }
 }
 
@@ -245,9 +259,10 @@ fn flag_name<T>(own: &Parameter<T>) -> String {
     long_name(own).to_owned()
 }
 
-/// The long name of a flag, with its dashes.
+/// The long name of a flag, with its dashes, or the name of a positional argument in angle brackets.
 fn long_name<T>(own: &Parameter<T>) -> &'static str {
-    own.flag.split(' ').find(|name| name.starts_with("--")).unwrap_or_default()
+    let is_name = |word: &&str| word.starts_with("--") || word.starts_with('<');
+    own.flag.split(' ').find(is_name).unwrap_or_default()
 }
 
 /// The flag and its value, as the usage line shows them.

@@ -9,7 +9,7 @@ use crate::{
     engine::{filtered, filtered_volume, report_warning, session::Session},
     io::{
         Sink, Source,
-        file_roles::FileRoles,
+        file_roles::{FileRoles, INPUT},
         volume::{Layout, VolumeFile, is_volume},
     },
     kernels::{chain::Chain, filter::Filter, label::Observer},
@@ -60,6 +60,8 @@ pub struct Step {
     pub observed: Option<MakeObserved>,
     /// Whether the results are classes.
     pub makes_classes: bool,
+    /// Further inputs, on which the results depend.
+    pub reads: Vec<Source>,
 }
 
 /// Commands that run one after another.
@@ -172,6 +174,7 @@ impl Steps {
             };
             steps.push(filter.into());
             all.reads.extend(files.reads);
+            all.reads.extend(step.reads.iter().map(|source| (INPUT, source.clone())));
             all.writes.extend(files.writes);
             all.pending.extend(files.pending);
         }

@@ -27,7 +27,7 @@ pub struct VolumeArgs {
     dims: Option<Dims>,
 
     /// Type of raw samples: u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE", value_parser = StoredType::parse)]
+    #[arg(long, alias = "raw-dtype", value_name = "TYPE", value_parser = StoredType::parse)]
     dtype: Option<StoredType>,
 
     /// Byte order of raw samples [default: little]

@@ -46,13 +46,7 @@ impl ColorBy {
         let source = &self.source;
         let other = VolumeFile::describe(source, &Layout::default())?;
         let worlds = match (&file.placement, &other.placement) {
-            (Some(own), Some(theirs)) => {
-                let turned = own.space.and_then(|space| theirs.to(space));
-                let turned = turned.unwrap_or_else(|| theirs.clone());
-                let unit = own.unit.as_deref();
-                let converted = unit.and_then(|unit| turned.in_nearest_unit(&[unit]));
-                Some([own.clone(), converted.unwrap_or(turned)])
-            }
+            (Some(own), Some(theirs)) => Some([own.clone(), theirs.in_system_of(own)]),
             _ if file.dims == other.dims => None,
             _ => {
                 let sizes = [&file.dims, &other.dims].map(|[x, y, z]| format!("{x}x{y}x{z}"));

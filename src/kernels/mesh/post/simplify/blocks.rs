@@ -124,9 +124,8 @@ struct Part<'a> {
 
 /// Collapses edges of all blocks in rounds.
 fn collapse_in_rounds(blocks: &mut [Part<'_>], target: usize) -> Result<()> {
-    let left = |blocks: &[Part<'_>]| -> usize {
-        blocks.iter().map(|b| b.simplifier.triangles_left).sum()
-    };
+    let left =
+        |blocks: &[Part<'_>]| -> usize { blocks.iter().map(|b| b.simplifier.triangles_left).sum() };
     let before = left(blocks);
     // Triangles at locked vertices remain until the merge. Their share of the collapses must not burden the others.
     let locked: usize =
