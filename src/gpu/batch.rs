@@ -82,7 +82,8 @@ impl Batch<'_> {
     pub fn dispatch_over<T: ShaderStruct>(
         &mut self,
         label: &str,
-        (shader, entry): (&Shader, &str),
+        shader: &Shader,
+        entry: &str,
         params: &T,
         buffers: &[(&str, &Buffer)],
         invocations: usize,

@@ -109,7 +109,7 @@ pub fn map_words<T: ShaderStruct>(
         let mut batch = context.batch();
         let buffers = [("data", &source), ("result", &target), table];
         let params = params(words as u32);
-        batch.dispatch_over(entry, (shader, entry), &params, &buffers, words)?;
+        batch.dispatch_over(entry, shader, entry, &params, &buffers, words)?;
         batch.run()?;
         context.read_into(&target, to)?;
     }

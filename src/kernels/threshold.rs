@@ -253,16 +253,16 @@ impl GpuFilter for Classify {
         let mut step = GpuStep::new(result, move |batch, grid| {
             let classes = context.allocate("classes", bytes)?;
             let buffers = [("data", &grid), ("result", &classes), ("bounds", &keys)];
-            let entry = (&shader, "threshold");
-            batch.dispatch_over("threshold", entry, &params, &buffers, words as usize)?;
+            let entry = "threshold";
+            batch.dispatch_over(entry, &shader, entry, &params, &buffers, words as usize)?;
             if needs_extremes {
                 batch.clear(&extremes);
                 let [pixels, width, pitch] =
                     [bytes as usize, shape.dims[0], input.pitch].map(|count| count as u32);
                 let params = ExtremesParams { pixels, width, pitch };
                 let buffers = [("data", &grid), ("extremes", &extremes)];
-                let entry = (&shader, "find");
-                batch.dispatch_over("extremes", entry, &params, &buffers, words as usize)?;
+                let words = words as usize;
+                batch.dispatch_over("extremes", &shader, "find", &params, &buffers, words)?;
             }
             Ok(classes)
         });

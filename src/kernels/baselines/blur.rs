@@ -45,7 +45,7 @@ impl Kernel for DirectBlur {
             let radius = taps.radius as u32;
             let params = DirectBlurParams { width, height, radius, vertical };
             let buffers = [("source", from), ("target_", to), ("weights", &weights)];
-            batch.dispatch_over("blur direct", (&SHADER, entry), &params, &buffers, pixels)
+            batch.dispatch_over("blur direct", &SHADER, entry, &params, &buffers, pixels)
         };
         match method {
             Method::Gaussian => record(0, &input, &output)?,

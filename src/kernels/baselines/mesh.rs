@@ -124,7 +124,7 @@ impl<'a> Pipeline<'a> {
             ("corners", &self.corners),
         ];
         let label = format!("classic {entry}");
-        batch.dispatch_over(&label, (&SHADER, entry), &params, &buffers, count as usize)
+        batch.dispatch_over(&label, &SHADER, entry, &params, &buffers, count as usize)
     }
 
     /// Records the exclusive scan of `count` values. Returns the carry buffer, whose last number will be the sum.

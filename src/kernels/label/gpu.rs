@@ -89,7 +89,7 @@ impl Labelling<'_> {
         buffers: &[(&str, &Buffer)],
     ) -> Result<()> {
         let shader = specialised(self.dtype, self.rule, bits);
-        batch.dispatch_over("label", (&shader, entry), &self.params, buffers, count)
+        batch.dispatch_over("label", &shader, entry, &self.params, buffers, count)
     }
 
     /// Makes the first sample of each component the parent of all.

@@ -103,9 +103,9 @@ impl<'c> Percentile<'c> {
         let (channels, pitch, rank) = (channels as u32, layout.pitch as u32, window.rank as u32);
         let params = MedianParams { words, channels, width, pitch, height, depth, x, y, z, rank };
         let result = context.allocate("percentiles", layout.bytes())?;
-        let entry = (shader, "neighbourhood");
+        let entry = "neighbourhood";
         let buffers = [("source", &input), ("result", &result)];
-        batch.dispatch_over("median", entry, &params, &buffers, words as usize)?;
+        batch.dispatch_over("median", shader, entry, &params, &buffers, words as usize)?;
         Ok(result)
     }
 }

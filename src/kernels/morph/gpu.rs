@@ -161,7 +161,7 @@ impl<'a> Resident<'a> {
         input: Buffer,
     ) -> Result<Buffer> {
         let (context, bytes) = (self.context, layout.bytes());
-        let entry = (&self.shader, "neighbourhood");
+        let entry = "neighbourhood";
         let words = bytes.div_ceil(4) as u32;
         let new = || context.allocate("extrema", bytes);
         let (mut source, mut previous, mut result) = (new()?, input, new()?);
@@ -198,7 +198,7 @@ impl<'a> Resident<'a> {
                 ("offsets", &self.offsets),
                 ("result", &result),
             ];
-            batch.dispatch_over("morph", entry, &params, &buffers, words as usize)?;
+            batch.dispatch_over("morph", &self.shader, entry, &params, &buffers, words as usize)?;
             std::mem::swap(&mut previous, &mut result);
         }
         Ok(previous)

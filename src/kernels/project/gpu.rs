@@ -133,7 +133,7 @@ fn dispatch(
     let lines = outer.len() * columns.len();
     let mut batch = context.batch();
     let buffers = [("data", source), ("state", state)];
-    batch.dispatch_over("project", (shader, "project"), &params, &buffers, lines)?;
+    batch.dispatch_over("project", shader, "project", &params, &buffers, lines)?;
     batch.run().map(drop)
 }
 

@@ -199,7 +199,7 @@ impl<'a> Prepared<'a> {
             max: pass.range[1],
         };
         let buffers = [("data", source), ("table", &self.table), ("result", &result)];
-        batch.dispatch_over("resize", (&self.shader, "resize"), &params, &buffers, words)?;
+        batch.dispatch_over("resize", &self.shader, "resize", &params, &buffers, words)?;
         Ok(result)
     }
 }

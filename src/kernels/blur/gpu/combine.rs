@@ -123,7 +123,7 @@ pub fn combine(
             let record = |batch: &mut Batch<'_>, entry, invocations, floats: &Buffer| {
                 let inputs = [("source", &source), ("floats", floats), ("table", &table)];
                 let buffers = [&inputs[..], &[("sums", &sums), ("result", &result)]].concat();
-                batch.dispatch_over(entry, (&shader, entry), &params, &buffers, invocations)
+                batch.dispatch_over(entry, &shader, entry, &params, &buffers, invocations)
             };
             let floats = context.allocate("floats", layout.of(Dtype::F32).bytes())?;
             record(&mut batch, "to_floats", samples, &floats)?;

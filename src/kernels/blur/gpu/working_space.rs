@@ -69,7 +69,7 @@ impl DeviceSpace {
         ];
         let words = (samples * size).div_ceil(4);
         let params = WorkingSpaceParams { samples: samples as u32 };
-        batch.dispatch_over(entry, (&self.shader, entry), &params, &buffers, words)?;
+        batch.dispatch_over(entry, &self.shader, entry, &params, &buffers, words)?;
         Ok(target)
     }
 }

@@ -62,8 +62,7 @@ pub fn run<T: Scannable>(
             batch.dispatch("table rows", &TABLE, "rows", &band, &buffers, groups)?;
         }
         if axis != Axis::X {
-            let entry = (&TABLE, "columns");
-            batch.dispatch_over("table columns", entry, &band, &buffers, pitch)?;
+            batch.dispatch_over("table columns", &TABLE, "columns", &band, &buffers, pitch)?;
         }
     }
     batch.run()?;
