@@ -23,6 +23,7 @@ use crate::{
     device::Device,
     util::{
         error::{Error, Result},
+        memory,
         parallel::Parallel,
     },
 };
@@ -151,7 +152,7 @@ impl Rearrangement {
     /// A pixel outside of the input. It is opaque, or transparent if the constant is 0.
     fn fill(&self, input: &Grid) -> Result<Samples> {
         let (value, dtype) = (self.constant(), input.samples.dtype());
-        let mut pixel = vec![value; input.channels];
+        let mut pixel = memory::filled(value, input.channels);
         if input.has_alpha() && value != 0.0 {
             pixel[input.channels - 1] = if dtype.is_float() { 1.0 } else { f64::MAX };
         }

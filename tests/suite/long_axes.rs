@@ -87,6 +87,8 @@ fn memory_for_each_row_is_bounded() {
             "threshold --local sauvola",
             "gradient",
             "unsharp",
+            "flip --axis y",
+            "pad --by 1",
             "resize --scale 50%",
             "resize --scale 200% --filter area",
             "project --axis y",

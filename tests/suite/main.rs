@@ -43,6 +43,7 @@ mod formats;
 mod fuzz;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz_targets;
+mod geometry;
 mod gpu;
 mod gpu_steps;
 mod gradient;
@@ -154,6 +155,7 @@ mod unsharp;
 mod unusual_names;
 mod usage;
 mod volume_errors;
+mod volume_geometry;
 mod volume_grids;
 mod volume_headers;
 mod volume_info;

@@ -69,7 +69,7 @@ const WRITING: [Case<'_>; 11] = [
     ("strict", "p.pgm", "png", "", "--strict"),
 ];
 
-const FILTERS: [(&str, &[Case<'_>]); 9] = [
+const FILTERS: [(&str, &[Case<'_>]); 15] = [
     (
         "blur",
         &[
@@ -83,6 +83,37 @@ const FILTERS: [(&str, &[Case<'_>]); 9] = [
             ("linear", "p.pgm", "png", "--sigma 1", "--sigma 1 --linear"),
         ],
     ),
+    (
+        "crop",
+        &[
+            ("region", "p.pgm", "png", "--region 0,0,4x4", "--region 0,1,4x4"),
+            ("size", "p.pgm", "png", "--size 4", "--size 3"),
+        ],
+    ),
+    ("flip", &[("axis", "p.pgm", "png", "--axis x", "--axis y")]),
+    (
+        "pad",
+        &[
+            ("by", "p.pgm", "png", "--by 1", "--by 2"),
+            ("after", "p.pgm", "png", "--by 1", "--by 1 --after 2"),
+            ("edge", "p.pgm", "png", "--by 1", "--by 1 --edge 7"),
+        ],
+    ),
+    (
+        "reorient",
+        &[
+            ("to", "v.nrrd", "nrrd", "--from RAS --to RAS", "--from RAS --to LAS"),
+            ("from", "v.nrrd", "nrrd", "--from RAS --to RAS", "--from LAS --to RAS"),
+        ],
+    ),
+    (
+        "rotate",
+        &[
+            ("angle", "p.pgm", "png", "--angle 90", "--angle 180"),
+            ("axis", "v.nrrd", "nrrd", "--angle 90", "--angle 90 --axis x"),
+        ],
+    ),
+    ("transpose", &[("axes", "v.nrrd", "nrrd", "", "--axes yx")]),
     (
         "gradient",
         &[("sigma", "p.pgm", "png", "", "--sigma 2"), ("float", "p.pgm", "tif", "", "--float")],

@@ -1,8 +1,8 @@
 //! Tables of the test of roads: operations, sinks, modes, and which of them can be combined.
 
 use gpuproc::{
-    Blur, Chain, Device, GradientMagnitude, Interpolation, Label, Median, Morph, MorphOperation,
-    Projection, Resize, Size, Threshold, UnsharpMask, Volume,
+    Axis, Blur, Chain, Crop, Device, Edge, Flip, GradientMagnitude, Interpolation, Label, Median,
+    Morph, MorphOperation, Pad, Projection, Resize, Rotate, Size, Threshold, UnsharpMask, Volume,
 };
 
 use crate::road_facts::{Form, half, values, with_input};
@@ -48,7 +48,7 @@ fn sobel(device: &Device, volume: &Volume<u8>, in_chain: bool) -> Vec<f64> {
     values(result)
 }
 
-pub const OPERATIONS: [Operation; 14] = [
+pub const OPERATIONS: [Operation; 18] = [
     operation!("blur", "blur --sigma 1", "40", Blur::gaussian(1.0)),
     operation!(
         "resize",
@@ -57,6 +57,10 @@ pub const OPERATIONS: [Operation; 14] = [
         Resize::new(Size::Scale([0.7; 3])).interpolation(Interpolation::Linear)
     ),
     operation!("median", "median", "40", Median::new([1; 3])),
+    operation!("crop", "crop --size 4", "40", Crop::center(4)),
+    operation!("flip", "flip --axis y", "40", Flip::new(Axis::Y)),
+    operation!("pad", "pad --by 2 --edge reflect", "40", Pad::new(2).edge(Edge::Reflect)),
+    operation!("rotate", "rotate --angle 90", "40", Rotate::new(90)),
     operation!("morph", "morph --op dilate", "100", dilation()),
     operation!("threshold", "threshold --otsu", "40", Threshold::otsu(2)),
     // Its mask is 0, so it warns.
@@ -252,8 +256,9 @@ impl Sink {
             "table" => operation.steps.contains("label"),
             // A surface needs two slices.
             "mesh" => operation.name != "project",
-            // It needs all of its input.
-            "slices" | "rows" => operation.name != "project",
+            // These need all of their input, or take little memory.
+            "slices" => !["project", "crop"].contains(&operation.name),
+            "rows" => !["project", "crop", "rotate"].contains(&operation.name),
             // Files without loss do not say that floats have the range of the bytes before them.
             "plane" | "page" => operation.name != "floats",
             _ => true,

@@ -125,6 +125,8 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
                 "threshold IN OUT.png --hysteresis 60,200",
                 "threshold IN OUT.png --local sauvola --window 3",
                 "label IN OUT.png --min-size 2",
+                "pad IN OUT.png --by 3 --edge mirror",
+                "rotate IN OUT.png --angle 90",
             ];
             let own = commands.iter().enumerate().filter(|(number, _)| number % 3 == index % 3);
             lines.extend(own.map(|(_, line)| line.replace("IN", &name)));
@@ -167,6 +169,8 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
                 "resize IN OUT.nrrd --size 4x3x2",
                 "project IN OUT.tif --axis y --method sum",
                 "median IN OUT.nrrd --percentile 30",
+                "transpose IN OUT.nrrd",
+                "flip IN OUT.nrrd --axis z",
                 "morph IN OUT.nrrd --op gradient --radius 3",
                 "label IN OUT.nrrd --equal",
                 "gradient IN OUT.nrrd",
