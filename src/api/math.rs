@@ -39,12 +39,14 @@ impl Value for Dtype {
 operation! {
     /// Compute each sample of images and volumes by an expression.
     ///
-    /// The sample is `a`, such as in 255 - a. Numbers are computed in f64 and converted once: integers are rounded, halves
+    /// The sample is called a, as in 255 - a. Numbers are computed in f64 and converted once: integers are rounded, halves
     /// away from 0, and clamped to their range; NaN becomes 0. A comparison, such as a > 80, makes a mask of 8 bits: 255
     /// where it is true, else 0. Each channel is computed by itself, and alpha is kept. The result is the same on every
     /// device.
+    ///
+    /// On the command line, b=FILE among the files is a further input of the same size, with any name, such as b=flat.tif.
     Math {
-        /// Expression of `a`, such as "clamp(1.2 * a, 0, 255)"
+        /// Expression of the sample a, such as "clamp(1.2 * a, 0, 255)"
         ///
         /// + - * / % ^, < <= > >= == !=, and, or, not, min, max, clamp(x, low, high), where(condition, x, y), abs, sqrt,
         /// exp, log, floor, ceil, round, pi, inf, nan. Comparisons are 1 where they are true, else 0.
@@ -63,9 +65,10 @@ operation! {
     examples
         "gpuproc math \"255 - a\" photo.png negative.png"
         "gpuproc math \"clamp(1.2 * a - 20, 0, 255)\" photos/ -o brighter/"
-        "gpuproc math \"255 * (a / 255)^0.5\" dark.png light.png"
+        "gpuproc math \"255 * (a / 255)^0.5\" xray.png light.png"
         "gpuproc math \"a > 80 and a < 160\" head.nii.gz mask.nii.gz"
-        "gpuproc math \"log(a + 1)\" ct.nii.gz log.nii.gz --dtype f32";
+        "gpuproc math \"200 * a / max(b, 1)\" a=cells.tif b=fog.png -o even.tif"
+        "gpuproc math \"log(a + 1)\" head.nii.gz log.nii.gz --dtype f32";
 }
 
 impl Math {

@@ -42,6 +42,8 @@ CALLS = {
     "gradient_magnitude": gp.gradient_magnitude,
     "unsharp_mask": gp.unsharp_mask,
     "label": gp.label,
+    "math": lambda a: gp.math(a, "255 - a"),
+    "math mask": lambda a: gp.math(a, "a > 1"),
     "label connected": lambda a: gp.label(a, 1, equal=False, min_size=2),
     "histogram": gp.histogram,
     "histogram channels": lambda a: gp.histogram(a, channel_axis=-1),

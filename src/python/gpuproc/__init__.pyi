@@ -152,6 +152,10 @@ def label(
     image: ArrayLike, connectivity: int | None = None, *, equal: bool = True, min_size: int = 1,
     out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
+def math(
+    image: ArrayLike, expression: str, *, dtype: Literal["uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"] | None = None,
+    out: Array | None = None, device: Device | None = None,
+) -> Array: ...
 def histogram(
     image: ArrayLike, bins: int = 10, range: tuple[float, float] | None = None, *,
     channel_axis: int | None = None, device: Device | None = None,
