@@ -219,7 +219,7 @@ impl ReadOptions {
     /// such page, [`ErrorKind::Usage`](crate::ErrorKind::Usage) when the options do not suit it,
     /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Content> {
-        let source = Source::File(path.as_ref().to_owned());
+        let source = Source::from(path.as_ref());
         memory::catch(|| self.content(&source))
     }
 
@@ -294,7 +294,7 @@ impl Mesh {
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when it is damaged or compressed by meshopt,
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when the extension is not that of a mesh.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let source = Source::File(path.as_ref().to_owned());
+        let source = Source::from(path.as_ref());
         let found = memory::catch(|| read_mesh(&source, Limits::from(u64::MAX)))?;
         let Some((name, found)) = found else {
             return Err(Error::usage(format_args!(

@@ -190,7 +190,7 @@ fn write_volume(sink: &Sink, grid: &Grid, placement: Option<Placement>) -> Resul
 fn write_zarr(sink: &Sink, path: &Path, file: &VolumeFile, grid: &Grid) -> Result<()> {
     check_store_path(path)?;
     let (dtype, options) = (grid.samples.dtype(), PyramidOptions::default());
-    let pyramid = Pyramid::new(file, dtype, None, &Layout::default(), options)?;
+    let pyramid = Pyramid::new(file, dtype, &Layout::default(), options)?;
     if let Some(lost) = pyramid.losses() {
         losses::report(sink, lost, false)?;
     }

@@ -240,6 +240,7 @@ impl<J> Drop for StopOnDrop<'_, J> {
 mod tests {
     use std::{
         panic::catch_unwind,
+        path::{Path, PathBuf},
         sync::{
             Arc,
             atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -265,7 +266,7 @@ mod tests {
 
     /// Sources whose names are numbers.
     fn named(numbers: impl IntoIterator<Item = u64>) -> Sources {
-        numbers.into_iter().map(|number| Source::File(number.to_string().into())).collect()
+        numbers.into_iter().map(|number| Source::from(PathBuf::from(number.to_string()))).collect()
     }
 
     fn number_of(source: &Source) -> Result<u64> {
@@ -478,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_job_that_cannot_be_made_is_the_error_of_its_file() {
-        let sources = ["1", "none", "2"].map(|name| Source::File(name.into()));
+        let sources = ["1", "none", "2"].map(|name| Source::from(Path::new(name)));
         let mut failed = Vec::new();
         let report = |number, result: Result<usize>| {
             failed.extend(result.is_err().then_some(number));

@@ -144,7 +144,7 @@ impl Events {
         let size = |source: &Source| source.size().ok().flatten();
         let bytes_in = size(input);
         let bytes_out = output.and_then(|output| match output {
-            Sink::File(path) => size(&Source::File(path.clone())),
+            Sink::File(path) => size(&Source::from(&**path)),
             Sink::Stdout => None,
         });
         let mut totals = self.totals();

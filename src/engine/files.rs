@@ -21,7 +21,7 @@ use crate::{
         image::{ImageFormat, has_jpeg_name, is_jpeg, jpeg, planned_size, sample_bytes},
         marker::Marker,
         standard,
-        volume::{VolumeFile, can_reopen, is_multi_file},
+        volume::{can_reopen, is_multi_file},
     },
     util::error::{Error, Result},
 };
@@ -230,7 +230,7 @@ impl Work for Files<'_> {
             // A pipe can be read only once.
             Some(_) if !can_reopen(&job.source) => return None,
             Some(layout) => {
-                let mut file = VolumeFile::describe(&job.source, layout).ok()?;
+                let mut file = job.describe(layout).ok()?;
                 file.keep_colors();
                 (file.bytes()?, Some(file.grid_type()), false)
             }

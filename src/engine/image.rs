@@ -143,7 +143,7 @@ fn takes_smaller_copy(job: &Job, settings: &Settings) -> bool {
     // Most filters take no smaller copy of any image.
     let large = [1 << 24; 2];
     let is_possible = takes_first && job.filter.shrunken(large, &[large]).is_some();
-    let found = job.source.path().filter(|_| is_possible).and_then(smaller_sizes);
+    let found = if is_possible { smaller_sizes(&job.source) } else { None };
     found.is_some_and(|(size, smaller)| job.filter.shrunken(size, &smaller).is_some())
 }
 

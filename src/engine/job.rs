@@ -1,6 +1,9 @@
 //! Jobs of the engine: an input, its output and the filter between them.
 
-use std::{fmt::Display, sync::Arc};
+use std::{
+    fmt::Display,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::Value;
 
@@ -12,7 +15,7 @@ use crate::{
         Sink, Source,
         image::{Encoding, ImageFormat, PageRange},
         losses,
-        volume::{Layout, PyramidOptions},
+        volume::{Layout, PyramidOptions, VolumeFile},
     },
     kernels::{filter::Filter, label::Observer},
     util::error::Result,
@@ -32,6 +35,24 @@ pub fn report_warning(
     filter.warning(findings).map_or(Ok(()), report)
 }
 
+/// The volume of a job, which is described once.
+#[derive(Clone, Debug, Default)]
+pub struct DescribeOnce(OnceLock<VolumeFile>);
+
+impl DescribeOnce {
+    /// The volume that `layout` selects in `source`, the input of the job.
+    ///
+    /// # Errors
+    /// As [`VolumeFile::describe`].
+    pub fn get(&self, source: &Source, layout: &Layout) -> Result<VolumeFile> {
+        if let Some(file) = self.0.get() {
+            return Ok(file.clone());
+        }
+        let file = VolumeFile::describe(source, layout)?;
+        Ok(self.0.get_or_init(|| file).clone())
+    }
+}
+
 /// One input, its output and the filter between them.
 #[derive(Debug)]
 pub struct Job {
@@ -45,6 +66,8 @@ pub struct Job {
     pub prepared: Option<Arc<Prepared>>,
     /// How to read a volume; `None` for an image.
     pub volume: Option<Box<Layout>>,
+    /// The volume that `volume` selects.
+    pub described: DescribeOnce,
     /// Whether the output is a page that shows the image before and after.
     pub compares: bool,
     /// Format of the output image; `None` for the format of the input.
@@ -69,6 +92,14 @@ pub struct Side {
 }
 
 impl Job {
+    /// The volume that `layout` selects, the layout of the job.
+    ///
+    /// # Errors
+    /// As [`VolumeFile::describe`].
+    pub fn describe(&self, layout: &Layout) -> Result<VolumeFile> {
+        self.described.get(&self.source, layout)
+    }
+
     /// The filter, prepared for `source`.
     ///
     /// # Errors
@@ -115,7 +146,8 @@ impl Job {
     fn with(&self, filter: Arc<dyn Filter>) -> Self {
         let (source, sink) = (self.source.clone(), self.sink.clone());
         let (volume, side) = (self.volume.clone(), self.side.clone());
-        Self { source, sink, volume, filter, side, prepared: None, ..*self }
+        let described = self.described.clone();
+        Self { source, sink, volume, described, filter, side, prepared: None, ..*self }
     }
 
     /// Commits the further outputs. Call this after the result is committed.

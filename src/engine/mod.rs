@@ -41,4 +41,4 @@ mod volume_output;
 pub use computed::filtered_volume;
 pub use files::{CreateJob, run, run_each};
 pub use image::filtered;
-pub use job::{Job, Settings, Side, report_warning};
+pub use job::{DescribeOnce, Job, Settings, Side, report_warning};

@@ -1,6 +1,6 @@
 //! Context of a command.
 
-use std::{env, fmt::Display, sync::Arc, time::Instant};
+use std::{env, fmt::Display, path::PathBuf, sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
@@ -84,7 +84,7 @@ impl Session {
         forget_folders();
         let mut roles = self.file_roles();
         let config = env::var_os("GPUPROC_CONFIG_PATH").filter(|path| !path.is_empty());
-        let config = config.map(|path| Source::File(path.into()));
+        let config = config.map(|path| Source::from(PathBuf::from(path)));
         let read = |config: &Source| roles.reads("GPUPROC_CONFIG_PATH", config);
         let declared = config.as_ref().map_or(Ok(()), read).and_then(|()| declare(&mut roles));
         if roles.has_log_conflict {

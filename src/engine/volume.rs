@@ -31,7 +31,7 @@ pub fn process(
     shard: Option<Shard>,
     session: &Session,
 ) -> Result<Option<Finished>> {
-    let file = volume(job, layout, 0)?;
+    let file = volume(job, layout)?;
     let placed = job.placed(&file.description()).map_err(|error| error.context(&job.source))?;
     let job = placed.as_ref().unwrap_or(job);
     let plan = |filter: &dyn Filter, dtype: Option<Dtype>| {
@@ -58,6 +58,7 @@ pub fn process(
         Some(shard) => output.open_shared(job, (layout, shard), session)?,
     };
     let Some(mut writer) = writer else { return Ok(None) };
+    let all = file.clone();
     let mut first = Some((file, labelled));
     let filled = (0..output.volumes()).try_for_each(|number| {
         if writer.own().is_empty() {
@@ -66,7 +67,7 @@ pub fn process(
         let (file, labelled) = match first.take() {
             Some(first) => first,
             None => {
-                let file = volume(job, layout, number)?;
+                let file = all.with_volume(number);
                 let labelled = self::labelled(job, &file, output.held(), session)?;
                 (file, labelled)
             }
@@ -112,24 +113,21 @@ fn fill(
     session.timings.time("write", || writer.end())
 }
 
-/// The volume of the input that `layout` selects, or volume `number` if the output can hold several.
-fn volume(job: &Job, layout: &Layout, number: usize) -> Result<VolumeFile> {
-    let describe = |volume| {
-        let volume = layout.volume.or(volume);
-        VolumeFile::describe(&job.source, &Layout { volume, ..layout.clone() })
-    };
+/// The volume of the input that `layout` selects, or the first one if the output can hold several.
+fn volume(job: &Job, layout: &Layout) -> Result<VolumeFile> {
     if !is_zarr_path(&job.sink) {
-        let mut file = describe(None)?;
+        let mut file = job.describe(layout)?;
         file.keep_colors();
         return Ok(file);
     }
     // A pipe can be read only once.
     if layout.volume.is_some() || !can_reopen(&job.source) {
-        return describe(None);
+        return job.describe(layout);
     }
-    let file = describe(Some(number))?;
+    let first = Layout { volume: Some(0), ..layout.clone() };
+    let file = VolumeFile::describe(&job.source, &first)?;
     let has_axes = job.source.path().is_some_and(is_zarr) || file.channels_and_times.is_some();
-    if has_axes || file.volumes == 1 { Ok(file) } else { describe(None) }
+    if has_axes || file.volumes == 1 { Ok(file) } else { job.describe(layout) }
 }
 
 /// Prepares the filter of `job` for `file` if it makes labels, whose type is known only then. The writer takes `held`

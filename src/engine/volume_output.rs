@@ -116,8 +116,8 @@ impl<'a> VolumeOutput<'a> {
                 return Err(Error::usage("Zarr needs a folder as output, not standard output"));
             };
             check_store_path(path)?;
-            let (dtype, from) = (result.grid.dtype, job.source.path());
-            let mut pyramid = Pyramid::new(described, dtype, from, layout, job.pyramid)?;
+            let dtype = result.grid.dtype;
+            let mut pyramid = Pyramid::new(described, dtype, layout, job.pyramid)?;
             // Means of labels are not labels.
             pyramid.are_labels &= result.origin == Origin::Selected;
             pyramid.are_labels |= result.kind == Kind::Labels;
@@ -458,7 +458,7 @@ fn complete_store(pyramid: &Pyramid, data: &Path, last: usize, session: &Session
     }
     for volume in 0..pyramid.volumes() {
         let layout = Layout { volume: Some(volume), level: Some(last), ..Layout::default() };
-        let source = Source::File(PathBuf::from(data));
+        let source = Source::from(PathBuf::from(data));
         let file = VolumeFile::describe(&source, &layout)?;
         file.check(session.limits(1))?;
         let range = (last..levels, 0);

@@ -150,7 +150,7 @@ impl FileRoles {
         }
         // A volume may consist of several files. Errors are reported when it is read.
         let files = source_files(source).ok().flatten().unwrap_or_default();
-        let mut others = files.iter().filter(|file| *file != path);
+        let mut others = files.iter().filter_map(Source::path).filter(|file| *file != &**path);
         others.try_for_each(|file| self.reads_file(role, file))
     }
 
@@ -358,7 +358,7 @@ mod tests {
         for same in [&old, &new] {
             for (one, other) in same.iter().flat_map(|one| same.iter().map(move |o| (one, o))) {
                 let [one, other] = [one, other].map(|path| Sink::File(path.clone()));
-                let source = Source::File(one.path().unwrap().to_owned());
+                let source = Source::from(one.path().unwrap());
                 let mut roles = FileRoles::default();
                 roles.writes("--table", &one).unwrap();
                 let error = roles.writes(OUTPUT, &other).unwrap_err().one_line();
@@ -391,14 +391,14 @@ mod tests {
         roles.writes("--table", &null).unwrap();
         roles.writes(OUTPUT, &Sink::Stdout).unwrap();
         assert!(roles.writes(OUTPUT, &Sink::File("/dev/stdout".into())).is_err());
-        assert!(!replaces(&null, &Source::File("/dev/null".into())));
+        assert!(!replaces(&null, &Source::from(Path::new("/dev/null"))));
     }
 
     #[test]
     fn a_replaced_folder_holds_no_other_file() {
         let folder = tempfile::tempdir().unwrap();
         let sink = |name: &str| Sink::File(folder.path().join(name));
-        let source = Source::File(folder.path().join("a.zarr/in.png"));
+        let source = Source::from(folder.path().join("a.zarr/in.png"));
         let mut roles = FileRoles::default();
         roles.writes(OUTPUT, &sink("a.zarr")).unwrap();
         roles.writes(OUTPUT, &sink("b.zarr")).unwrap();

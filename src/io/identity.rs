@@ -2,7 +2,7 @@
 //! it, so that results of another job are neither skipped as done nor merged.
 
 use std::{
-    fs::{self, File},
+    fs,
     hash::Hasher,
     io::{self, Read, Seek, SeekFrom},
     path::Path,
@@ -13,7 +13,7 @@ use crc32c::crc32c_append;
 use fnv::FnvHasher;
 use serde::{Deserialize, Serialize};
 
-use super::{Source, volume};
+use super::{Source, parallel_file::ParallelFile, volume};
 use crate::{
     data::shard::Shard,
     util::error::{Error, Result},
@@ -147,6 +147,7 @@ impl FileState {
         };
         let (mut all, mut hasher) = (0, FnvHasher::default());
         for file in files {
+            let Source::File(file) = file else { continue };
             let (bytes, modified) = state(&file)?;
             all += bytes;
             hasher.write(file.as_os_str().as_encoded_bytes());
@@ -171,27 +172,23 @@ impl FileState {
     /// Checksum of about `max_bytes` of `source`, or of all bytes if there are fewer. For a store at a web address, it is
     /// the hash of its metadata.
     fn checksum(&self, source: &Source, max_bytes: u64) -> Result<u32> {
-        let files = match (volume::address_state(source)?, source.path()) {
-            (Some(hash), _) => return Ok(hash as u32),
-            (None, path) => {
-                volume::source_files(source)?.unwrap_or(path.map(Into::into).into_iter().collect())
-            }
-        };
+        if let Some(hash) = volume::address_state(source)? {
+            return Ok(hash as u32);
+        }
+        let files = volume::source_files(source)?.unwrap_or_else(|| vec![source.clone()]);
         let max_bytes = max_bytes / files.len().max(1) as u64;
         files.iter().try_fold(0, |sum, file| {
-            checksum(file, max_bytes, sum).map_err(|error| Error::io("read", file, error))
+            // A pipe or a device can be read only once.
+            let Some(file) = file.regular()? else { return Ok(sum) };
+            checksum(file.reader(0), max_bytes, sum)
+                .map_err(|error| Error::io("read", source.to_string(), error))
         })
     }
 }
 
 /// Continues the CRC32C `sum` over evenly spaced pieces of `file`, about `max_bytes` in total.
-fn checksum(file: &Path, max_bytes: u64, mut sum: u32) -> io::Result<u32> {
-    let length = fs::metadata(file)?.len();
-    if length == 0 {
-        // This may also be a pipe or a device, which can be read only once.
-        return Ok(sum);
-    }
-    let (mut file, mut piece) = (File::open(file)?, Vec::new());
+fn checksum(mut file: ParallelFile, max_bytes: u64, mut sum: u32) -> io::Result<u32> {
+    let (length, mut piece) = (file.seek(SeekFrom::End(0))?, Vec::new());
     let step = length.div_ceil((max_bytes / PIECE).max(1)).max(PIECE);
     for at in (0..length).step_by(step as usize) {
         piece.clear();

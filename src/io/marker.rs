@@ -85,7 +85,7 @@ impl Marker {
     /// The content of the marker for outputs in the states of `files`; `None` if one of the files cannot be read.
     fn content(&self, files: &[PathBuf]) -> Option<Content> {
         let state = |(output, file): (&PathBuf, &PathBuf)| {
-            let state = FileState::new(&Source::File(file.clone())).ok()?;
+            let state = FileState::new(&Source::from(&**file)).ok()?;
             let modified = match self.fingerprint {
                 Fingerprint::ModificationTime => state.modified,
                 Fingerprint::FileNumber => file_number(file)?,
@@ -132,7 +132,7 @@ mod tests {
         let (input, output) = (folder.path().join("in"), folder.path().join("out"));
         fs::write(&input, "one").unwrap();
         let marker = |parameters: &str| {
-            let source = Source::File(input.clone());
+            let source = Source::from(&*input);
             let identity = Identity::new("copy", &parameters, [&source], Shard::WHOLE);
             Marker::new(identity.unwrap(), [&Sink::File(output.clone())]).unwrap()
         };

@@ -5,6 +5,7 @@ pub mod file_roles;
 pub mod folders;
 pub mod identity;
 pub mod image;
+mod input_file;
 pub mod losses;
 pub mod marker;
 pub mod mesh;
@@ -25,6 +26,7 @@ mod temporary;
 mod unfinished;
 pub mod volume;
 
+pub use input_file::RegularFile;
 pub use sink::{Finished, Output, OutputFolder, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
 pub use sources::Sources;

@@ -3,7 +3,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Seek, SeekFrom},
+    sync::Arc,
 };
 
 use crate::util::parallel::Parallel;
@@ -14,14 +15,28 @@ const PIECE: usize = 1 << 20;
 /// Reader of a regular file. Reads of more than `PIECE` bytes are divided among all threads.
 #[derive(Debug)]
 pub struct ParallelFile {
-    file: File,
+    file: Arc<File>,
     at: u64,
 }
 
 impl ParallelFile {
     /// Reads `file` from offset `at` on. It must be a regular file: pipes and terminals have no offsets.
-    pub fn new(file: File, at: u64) -> Self {
+    pub fn new(file: Arc<File>, at: u64) -> Self {
         Self { file, at }
+    }
+}
+
+/// Reads `bytes` from offset `at` of `file` on, again if a signal interrupts it.
+fn read_once_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(file, bytes, at);
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(file, bytes, at);
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
     }
 }
 
@@ -30,16 +45,9 @@ impl ParallelFile {
 pub fn read_full_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
-        let (rest, at) = (&mut bytes[filled..], at + filled as u64);
-        #[cfg(unix)]
-        let read = std::os::unix::fs::FileExt::read_at(file, rest, at);
-        #[cfg(windows)]
-        let read = std::os::windows::fs::FileExt::seek_read(file, rest, at);
-        match read {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match read_once_at(file, &mut bytes[filled..], at + filled as u64)? {
+            0 => break,
+            read => filled += read,
         }
     }
     Ok(filled)
@@ -49,7 +57,7 @@ impl Read for ParallelFile {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut read = 0;
         if bytes.len() <= PIECE {
-            read = read_full_at(&self.file, bytes, self.at)?;
+            read = read_once_at(&self.file, bytes, self.at)?;
         } else {
             let pieces = bytes.chunks_mut(PIECE).enumerate();
             let offset = |number: usize| self.at + (number * PIECE) as u64;
@@ -73,6 +81,18 @@ impl Read for ParallelFile {
         }
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+impl Seek for ParallelFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
     }
 }
 
@@ -108,7 +128,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..3 * PIECE as u32 + 12_345).map(|i| (i >> 3 ^ i >> 13) as u8).collect();
         file.write_all(&bytes).unwrap();
-        let mut input = ParallelFile::new(file, 0);
+        let mut input = ParallelFile::new(Arc::new(file), 0);
         let mut start = [0; 7];
         input.read_exact(&mut start).unwrap();
         assert_eq!(start, bytes[..7]);

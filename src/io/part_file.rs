@@ -382,7 +382,7 @@ mod tests {
     fn the_list_of_missing_shards_is_short() {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<PathBuf> = (0..2).map(|i| folder.path().join(i.to_string())).collect();
-        let sources = paths.iter().map(|path| Source::File(path.clone())).collect();
+        let sources = paths.iter().map(|path| Source::from(&**path)).collect();
         for (i, shard) in ["3/4294967294", "0/4294967294"].iter().enumerate() {
             write(&paths[i], shard, "");
         }

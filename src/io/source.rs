@@ -3,12 +3,17 @@
 use std::{
     ffi::OsString,
     fmt,
-    fs::{self, File},
+    fs::File,
     io::{self, Cursor, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use super::{parallel_file::ParallelFile, standard};
+use super::{
+    input_file::{InputFile, RegularFile},
+    parallel_file::ParallelFile,
+    standard,
+};
 use crate::util::{
     error::{Error, Hint, Result},
     memory,
@@ -19,8 +24,8 @@ use crate::util::{
 pub enum Source {
     /// Standard input, `-`.
     Stdin,
-    /// A file.
-    File(PathBuf),
+    /// A file, which all clones open once.
+    File(InputFile),
 }
 
 /// Limits on an input. `Limits::from(bytes)` limits the memory alone.
@@ -71,8 +76,20 @@ impl From<OsString> for Source {
     fn from(name: OsString) -> Self {
         match name.to_str() {
             Some("-") => Self::Stdin,
-            _ => Self::File(name.into()),
+            _ => PathBuf::from(name).into(),
         }
+    }
+}
+
+impl From<PathBuf> for Source {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path.into())
+    }
+}
+
+impl From<&Path> for Source {
+    fn from(path: &Path) -> Self {
+        path.to_owned().into()
     }
 }
 
@@ -132,12 +149,30 @@ impl Source {
 
     /// The length in bytes of a regular file; `None` for standard input, pipes and devices.
     pub fn size(&self) -> Result<Option<u64>> {
-        let Some(path) = self.path() else { return Ok(None) };
-        let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
-        if found.is_dir() {
-            return Err(Error::io("read", path, io::ErrorKind::IsADirectory.into()));
+        match self {
+            Self::Stdin => Ok(None),
+            Self::File(file) => file.size().map_err(|error| Error::io("read", file, error)),
         }
-        Ok(found.is_file().then_some(found.len()))
+    }
+
+    /// The open file; `None` for standard input, pipes and devices.
+    pub fn regular(&self) -> Result<Option<Arc<RegularFile>>> {
+        match self {
+            Self::Stdin => Ok(None),
+            Self::File(file) => {
+                standard::refuse_stream(file)?;
+                file.open().map_err(|error| Error::io("read", file, error))
+            }
+        }
+    }
+
+    /// Reads a regular file from byte `at` on.
+    pub fn reader(&self, at: u64) -> io::Result<ParallelFile> {
+        let file = match self {
+            Self::Stdin => None,
+            Self::File(file) => file.open()?,
+        };
+        file.map(|file| file.reader(at)).ok_or_else(|| io::Error::other("not a regular file"))
     }
 
     /// Opens the input for reading.
@@ -147,17 +182,15 @@ impl Source {
 
     /// Opens the input for reading from byte `at` on. A pipe or device is read up to there.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
-        let is_regular = self.size()?.is_some();
-        self.path().map_or(Ok(()), standard::refuse_stream)?;
-        let mut input: Box<dyn Read + Send> = match self {
-            Self::Stdin => open_standard(standard::INPUT.as_ref())?,
+        let regular = self.regular()?;
+        let mut input: Box<dyn Read + Send> = match (self, regular) {
+            (Self::Stdin, _) => open_standard(standard::INPUT.as_ref())?,
             // `/dev/stdin` opened by its path could be read even if standard input is open for writing only.
-            Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path)?,
-            Self::File(path) => match File::open(path) {
-                Ok(file) if is_regular => return Ok(Box::new(ParallelFile::new(file, at))),
-                Ok(file) => Box::new(file),
-                Err(error) => return Err(Error::io("read", path, error)),
-            },
+            (Self::File(path), _) if standard::descriptor(path) == Some(0) => open_standard(path)?,
+            (_, Some(file)) => return Ok(Box::new(file.reader(at))),
+            (Self::File(path), None) => {
+                Box::new(File::open(path).map_err(|error| Error::io("read", path, error))?)
+            }
         };
         let skipped = io::copy(&mut (&mut input).take(at), &mut io::sink());
         skipped.map_err(|error| Error::io("read", self.to_string(), error))?;

@@ -11,6 +11,8 @@ pub struct Sources {
     names: Vec<Unit>,
     /// End of each name in `names`.
     ends: Vec<usize>,
+    /// The first input: the plan and the run of a single job open it once.
+    first: Option<Source>,
 }
 
 impl Sources {
@@ -34,6 +36,9 @@ impl Sources {
     /// # Panics
     /// If there are fewer inputs.
     pub fn get(&self, number: usize) -> Source {
+        if let (Some(first), 0) = (&self.first, number) {
+            return first.clone();
+        }
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         name(&self.names[start..self.ends[number]]).into()
     }
@@ -48,6 +53,7 @@ impl Sources {
         let name = source.path().map_or(OsStr::new("-"), |path| path.as_os_str());
         append(&mut self.names, name);
         self.ends.push(self.names.len());
+        self.first.get_or_insert_with(|| source.clone());
     }
 }
 
@@ -83,6 +89,8 @@ fn name(units: &[Unit]) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
@@ -95,7 +103,7 @@ mod tests {
         let all: Sources = sources.iter().cloned().collect();
         assert_eq!((all.len(), all.is_empty()), (sources.len(), false));
         assert_eq!(all.iter().collect::<Vec<_>>(), sources);
-        assert_eq!((all.get(2), all.get(5)), (Source::Stdin, Source::File("a.png".into())));
+        assert_eq!((all.get(2), all.get(5)), (Source::Stdin, Source::from(PathBuf::from("a.png"))));
         assert!(Sources::default().is_empty());
     }
 }

@@ -186,7 +186,7 @@ fn frames_are_blended_and_disposed_as_stated() {
             }
             for (name, file) in files {
                 fs::write(&path, file).unwrap();
-                let (images, _) = pages(&Source::File(path.clone()));
+                let (images, _) = pages(&Source::from(path.clone()));
                 let expected = painted(&own);
                 assert_eq!(images.len(), 3, "{name}");
                 for (number, (image, expected)) in images.iter().zip(&expected).enumerate() {

@@ -123,7 +123,7 @@ fn converts_animations_between_formats() {
         for format in ["png", "webp", "gif"] {
             let output = format!("o.{format}");
             run(folder.path(), &["blur", name, &output, "--sigma", "0", "-q"]).success();
-            let (images, animation) = pages(&Source::File(folder.path().join(&output)));
+            let (images, animation) = pages(&Source::from(folder.path().join(&output)));
             let animation = animation.expect(name);
             assert_eq!(animation.plays, plays, "{name} {format}");
             let delays = animation.delays.iter().map(|delay| delay.in_units(1000, u32::MAX));
@@ -159,7 +159,7 @@ fn writes_frames_with_and_without_alpha_to_one_animation() {
         })
         .and_then(gpuproc::io::Finished::commit)
         .unwrap();
-    let (found, _) = pages(&Source::File(path));
+    let (found, _) = pages(&Source::from(path));
     let found: Vec<u32> = found.iter().map(checksum).collect();
     assert_eq!(found, images.each_ref().map(checksum));
 }
@@ -194,7 +194,7 @@ fn gif_keeps_up_to_256_colours() {
         let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
         assert_eq!(stderr.contains("colours are reduced to 256 per page"), code == 4, "{stderr}");
         if code == 0 {
-            let source = Source::File(folder.path().join("o.gif"));
+            let source = Source::from(folder.path().join("o.gif"));
             let found = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
             assert!(found.samples.as_bytes() == picture.as_raw().as_slice());
         }

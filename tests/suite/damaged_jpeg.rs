@@ -138,7 +138,7 @@ fn skips_stray_bytes_before_jpeg_markers() {
     let file = fs::read(fixture("images/metadata.jpg")).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(folder.join("in.jpg"), bytes).unwrap();
-        let source = gpuproc::io::Source::File(folder.join("in.jpg"));
+        let source = gpuproc::io::Source::from(folder.join("in.jpg"));
         let timings = gpuproc::util::timings::Timings::new(false);
         gpuproc::io::image::read_image(&source, MEMORY_LIMIT, &timings).unwrap()
     };

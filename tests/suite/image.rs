@@ -80,7 +80,7 @@ fn keeps_depth_and_channels() {
 #[test]
 fn jpeg_decodes_bit_exactly_like_libjpeg() {
     let timings = Timings::new(false);
-    let read = |path: &Path| read_image(&Source::File(path.into()), 1 << 30, &timings);
+    let read = |path: &Path| read_image(&Source::from(path), 1 << 30, &timings);
     let (mut files, mut by_coefficients) = (0, 0);
     for entry in fs::read_dir(fixture("jpeg")).unwrap() {
         let path = entry.unwrap().path();
@@ -120,7 +120,7 @@ fn skips_fill_bytes_in_jpeg_scans() {
         assert!(filled.len() > scans.len() + 6, "{name}");
         fs::write(&path, [head, &filled].concat()).unwrap();
         let read = |path: &Path| {
-            let image = read_image(&Source::File(path.into()), 1 << 26, &Timings::new(false));
+            let image = read_image(&Source::from(path), 1 << 26, &Timings::new(false));
             image.unwrap().samples
         };
         assert!(read(&path) == read(&file.with_extension("png")), "{name}");
@@ -153,7 +153,7 @@ fn damaged_jpeg_gives_an_error_or_an_image_of_full_size() {
                 assert_eq!(Decode.cpu(&coefficients).unwrap().len(), len);
             }
             fs::write(&path, bytes).unwrap();
-            match read_image(&Source::File(path.clone()), 1 << 26, &timings) {
+            match read_image(&Source::from(path.clone()), 1 << 26, &timings) {
                 Ok(Image { width, height, channels, samples, .. }) => {
                     assert_eq!(samples.len(), width * height * channels);
                 }

@@ -25,14 +25,14 @@ pub fn fixture(name: &str) -> PathBuf {
 
 /// Reads the first image of a file.
 pub fn load_image(path: impl AsRef<Path>) -> Image {
-    let source = Source::File(path.as_ref().to_owned());
+    let source = Source::from(path.as_ref().to_owned());
     read_image(&source, u64::MAX, &Timings::new(false)).unwrap()
 }
 
 /// The bytes of the samples of the first image of a file, read by rows in several parts; `None` if it is only read as a
 /// whole. Rows are those of the file, whatever its orientation.
 pub fn rows_of(path: impl AsRef<Path>) -> Option<Vec<u8>> {
-    let source = Source::File(path.as_ref().to_owned());
+    let source = Source::from(path.as_ref().to_owned());
     let mut rows = open_rows(&source, Limits::from(u64::MAX)).unwrap()?;
     let row = rows.header().row_bytes();
     let mut bytes = vec![0; row * rows.header().first.image.height];
@@ -52,7 +52,7 @@ pub fn describe(path: impl AsRef<Path>) -> Result<VolumeFile, Error> {
 
 /// Like [`describe`], with the options `layout`.
 pub fn describe_as(path: impl AsRef<Path>, layout: &Layout) -> Result<VolumeFile, Error> {
-    VolumeFile::describe(&Source::File(path.as_ref().to_owned()), layout)
+    VolumeFile::describe(&Source::from(path.as_ref().to_owned()), layout)
 }
 
 #[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]

@@ -90,6 +90,7 @@ mod metadata;
 mod morph;
 mod nifti;
 mod nifti_values;
+mod opens;
 mod options;
 mod otsu;
 mod pages;

@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub fn image_source(name: &str) -> Source {
-    Source::File(fixture("images").join(name))
+    Source::from(fixture("images").join(name))
 }
 
 pub fn run(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -56,7 +56,7 @@ fn selects_pages_and_warns_about_dropped_ones() {
     let folder = folder.path();
     let all = ANIMATIONS[5].4;
     let checksums = |name: &str| -> Vec<u32> {
-        pages(&Source::File(folder.join(name))).0.iter().map(checksum).collect()
+        pages(&Source::from(folder.join(name))).0.iter().map(checksum).collect()
     };
     let blur =
         |more: &[&str]| run(folder, &[&["blur", "opaque.gif", "--sigma", "0"], more].concat());
@@ -140,7 +140,7 @@ fn converts_metadata_between_formats() {
                 false => format!("warning: {output}: {} in this format\n", lost.join(" and ")),
             };
             run(folder.path(), &["blur", name, output]).success().stderr(message);
-            let source = Source::File(folder.path().join(output));
+            let source = Source::from(folder.path().join(output));
             let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
             let found = image.metadata;
             let context = format!("{name} {output}");
@@ -166,7 +166,7 @@ fn converts_metadata_between_formats() {
     exif[3] = (exif.len() - 2) as u8;
     let rotated = [&jpeg[..2], &exif, &jpeg[2..]].concat();
     fs::write(folder.path().join("turned.jpg"), rotated).unwrap();
-    let source = Source::File(folder.path().join("turned.jpg"));
+    let source = Source::from(folder.path().join("turned.jpg"));
     let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
     assert_eq!((image.width, image.height), (17, 23));
     assert_eq!(image.metadata.density.unwrap().pixels, [150.0, 300.0]);
@@ -178,7 +178,7 @@ fn raw_profiles_are_texts() {
     let folder = folder(&["magick.png"]);
     let texts = |output: &str, warning: &str| {
         run(folder.path(), &["blur", "magick.png", output]).success().stderr(warning.to_owned());
-        let source = Source::File(folder.path().join(output));
+        let source = Source::from(folder.path().join(output));
         let metadata = read_image(&source, 1 << 30, &Timings::new(false)).unwrap().metadata;
         assert_eq!((metadata.xmp, metadata.iptc), (None, None));
         let keywords = metadata.texts.into_iter().map(|text| text.keyword);
@@ -228,7 +228,7 @@ fn pfm_keeps_values_and_row_order() {
     // Values and order survive writing and reading again.
     let folder = folder(&["vips.pfm"]);
     run(folder.path(), &["blur", "vips.pfm", "o.pfm", "--sigma", "0", "--strict"]).success();
-    assert!(floats(&read(&Source::File(folder.path().join("o.pfm")))) == expected);
+    assert!(floats(&read(&Source::from(folder.path().join("o.pfm")))) == expected);
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn every_animated_variant_has_the_right_pixels() {
     let others = [([7, 5], [3, 2]), ([1, 3], [12, 6]), ([3, 1], [0, 8])];
     for variant in variants() {
         fs::write(&path, variant.file(size, &others)).unwrap();
-        let (images, animation) = pages(&Source::File(path.clone()));
+        let (images, animation) = pages(&Source::from(path.clone()));
         assert_eq!((images.len(), animation.unwrap().delays.len()), (4, 4));
         let mut expected: Vec<_> =
             (0..height).flat_map(|y| (0..width).map(move |x| variant.rgba(0, x, y))).collect();

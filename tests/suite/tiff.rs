@@ -80,7 +80,7 @@ fn written_pages_are_read_back_unchanged() {
             .unwrap();
         let start = fs::read(&path).unwrap()[..4].to_vec();
         assert_eq!(start, if sample_bytes > 0 { b"II+\0" } else { b"II*\0" });
-        let source = Source::File(path.clone());
+        let source = Source::from(path.clone());
         let file = ImageFile::read(&source, u64::MAX, &timings).unwrap();
         let mut pages = file.pages(&timings).unwrap();
         assert_eq!(pages.count(), images.len());

@@ -28,7 +28,7 @@ fn rejects_truncated_files_and_warns_about_surplus_bytes() {
         }
         let bytes = fs::read(fixture.path()).unwrap();
         let path = folder.path().join(name);
-        let source = Source::File(path.clone());
+        let source = Source::from(path.clone());
         let read = || {
             let file = VolumeFile::describe(&source, &fixture.layout())?;
             file.read(1 << 20, &Timings::new(false))
@@ -73,7 +73,7 @@ fn requires_a_choice_among_several_volumes() {
             run(folder.path(), &format!("mesh {} o.ply --iso 0 --volume 3", path.display()));
         assert_eq!(code, 2, "{stderr}");
         let layout = Layout { volume: Some(0), ..Layout::default() };
-        let file = VolumeFile::describe(&Source::File(path), &layout).unwrap();
+        let file = VolumeFile::describe(&Source::from(path), &layout).unwrap();
         let first = file.read(1 << 20, &Timings::new(false)).unwrap();
         assert_ne!(as_f64(&first.samples), fixture.values(), "{name}");
     }

@@ -36,7 +36,7 @@ fn detects_the_format_from_the_content() {
     let error = describe(folder.join("text.nii")).unwrap_err();
     assert!(error.one_line().contains("NIfTI"), "{}", error.one_line());
     let typed = VolumeFile::describe(
-        &Source::File(Fixture::named("i8.mrc").path()),
+        &Source::from(Fixture::named("i8.mrc").path()),
         &Layout { dtype: Some(StoredType::As(Dtype::U8)), ..Layout::default() },
     );
     assert_eq!(typed.unwrap_err().kind(), Kind::Usage);

@@ -71,7 +71,7 @@ impl Fixture {
     }
 
     pub fn describe(&self) -> VolumeFile {
-        let file = VolumeFile::describe(&Source::File(self.path()), &self.layout());
+        let file = VolumeFile::describe(&Source::from(self.path()), &self.layout());
         file.unwrap_or_else(|error| panic!("{}: {}", self.name(), error.one_line()))
     }
 }

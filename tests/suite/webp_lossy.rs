@@ -118,7 +118,7 @@ fn animations_become_lossy() {
     let folder = pages::folder(&["animation.webp"]);
     let folder = folder.path();
     blur(folder, "animation.webp o.webp --sigma 0 --quality 90").success();
-    let read = |name: &str| pages::pages(&Source::File(folder.join(name)));
+    let read = |name: &str| pages::pages(&Source::from(folder.join(name)));
     let ((before, timing), (after, found)) = (read("animation.webp"), read("o.webp"));
     assert_eq!(timing, found);
     assert_eq!(before.len(), after.len());

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io::{BufRead, BufReader, Read},
+    path::Path,
 };
 
 use clap::Args;
@@ -113,7 +114,7 @@ fn add_names(mut list: impl Read, all: &mut Sources, limits: Limits) -> Result<(
         match &name[..] {
             [] if separator == b'\n' => {}
             [] => return Err(Error::bad_input(format_args!("name {number} is empty"))),
-            b"-" => all.push(&Source::File("./-".into())),
+            b"-" => all.push(&Source::from(Path::new("./-"))),
             name if name.len() as u64 > MAX_NAME => {
                 let what =
                     format_args!("name {number} is longer than {MAX_NAME} bytes, the maximum");

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     data::volume::Dims,
-    engine::{self, Job, Settings, Side, batch::check_all, session::Session},
+    engine::{self, DescribeOnce, Job, Settings, Side, batch::check_all, session::Session},
     io::{
         Sink, Source, Sources,
         file_roles::{FileRoles, INPUT, replaces},
@@ -497,6 +497,7 @@ impl Jobs {
             filter,
             prepared,
             volume,
+            described: DescribeOnce::default(),
             compares,
             format,
             makes_folder,

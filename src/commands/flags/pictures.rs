@@ -50,19 +50,19 @@ impl FolderArgs {
     fn add_pictures(self, source: &Source, all: &mut Sources) -> Result<bool> {
         let Some(path) = folder_or_pattern(source) else { return Ok(false) };
         let files = source_files(source)?.unwrap_or_default();
-        let (pictures, others): (Vec<_>, Vec<_>) =
-            files.into_iter().partition(|file| has_image_name(&Source::File(file.clone())));
+        let (pictures, others): (Vec<_>, Vec<_>) = files.into_iter().partition(has_image_name);
         // DICOM files in folders below make this one a volume, unless each folder is a batch.
-        let is_below = |file: &Path| path.is_dir() && file.parent() != Some(path);
+        let is_below =
+            |file: &Source| path.is_dir() && file.path().and_then(Path::parent) != Some(path);
         if others.iter().any(|file| is_dicom(file) && !(self.recursive && is_below(file))) {
             return Ok(false);
         }
-        pictures.iter().for_each(|file| all.push(&Source::File(file.clone())));
+        pictures.iter().for_each(|file| all.push(file));
         let mut has_any = !pictures.is_empty();
         let folders = folders_in(path);
         if self.recursive {
             for folder in folders {
-                has_any |= self.add_pictures(&Source::File(folder), all)?;
+                has_any |= self.add_pictures(&folder.into(), all)?;
             }
         } else if let ([folder, ..], false) = (&folders[..], has_any) {
             return Err(Error::bad_input(format_args!(
@@ -71,7 +71,7 @@ impl FolderArgs {
             )));
         }
         if let ([file, ..], true) = (&others[..], has_any) {
-            let (count, name) = (others.len(), file.display());
+            let (count, name) = (others.len(), file);
             log::warn!("{source}: files that are not images are skipped: {count}, such as {name}");
         }
         Ok(has_any)

@@ -117,6 +117,9 @@ impl Steps {
     /// # Errors
     /// As [`Steps::filter`].
     pub fn side_files_of(&self, source: &Source, layout: &Layout) -> Result<SideFiles> {
+        if self.all.iter().all(|step| step.observed.is_none()) {
+            return Ok(SideFiles::default());
+        }
         self.side_files(source, if is_volume(source, layout) { 3 } else { 2 })
     }
 

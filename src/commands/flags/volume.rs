@@ -108,7 +108,7 @@ pub fn check_image_flags(source: &Source, layout: &Layout) -> Result<()> {
 /// Notes that each page is an image, where a volume was probably meant: the first such file of `sources`.
 pub fn note_pages(sources: &Sources, layout: &Layout) {
     let are_pages = |source: &Source| {
-        !is_volume(source, layout) && source.path().and_then(page_kind) == Some(PageKind::Several)
+        !is_volume(source, layout) && page_kind(source) == Some(PageKind::Several)
     };
     if !layout.pages
         && let Some(source) = sources.iter().find(are_pages)
@@ -119,7 +119,7 @@ pub fn note_pages(sources: &Sources, layout: &Layout) {
 
 /// Names the other way to read the pages of `source` in an error about volumes, or about images.
 pub fn with_pages_hint(error: Error, source: &Source, is_volume: bool) -> Error {
-    match (source.path().and_then(page_kind), is_volume) {
+    match (page_kind(source), is_volume) {
         (Some(PageKind::Slices), true) => error.with_hint(Hint::Pages),
         (Some(PageKind::Several), false) => error.with_hint(Hint::Stack),
         _ => error,

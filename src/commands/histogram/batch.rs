@@ -1,9 +1,15 @@
 //! Counts many inputs in parallel.
 
-use super::{adjust, count, input::Input, job::HistogramJob, tally::Tally};
+use super::{
+    adjust, count,
+    input::{CountJob, Input},
+    job::HistogramJob,
+    tally::Tally,
+};
 use crate::{
     data::shard::Shard,
     engine::{
+        DescribeOnce,
         batch::{Work, run_batch},
         hints,
         session::Session,
@@ -50,11 +56,11 @@ struct Inputs<'a, F> {
 }
 
 impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
-    type Job = Source;
+    type Job = CountJob;
     type Out = O;
 
-    fn job(&self, source: Source) -> Result<Source> {
-        Ok(source)
+    fn job(&self, source: Source) -> Result<CountJob> {
+        Ok(CountJob { source, described: DescribeOnce::default() })
     }
 
     fn result_bytes(&self) -> u64 {
@@ -65,15 +71,15 @@ impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
         TALLY + if has_values { VALUE_COUNTS_BYTES } else { 0 }
     }
 
-    fn memory(&self, source: &Source) -> Option<u64> {
-        Input::memory(source, &self.job.settings)
+    fn memory(&self, job: &CountJob) -> Option<u64> {
+        Input::memory(job, &self.job.settings)
     }
 
     /// Reads and counts one input, and writes its adjusted images.
-    fn run(&self, source: &Source) -> Result<O> {
-        let settings = &self.job.settings;
+    fn run(&self, job: &CountJob) -> Result<O> {
+        let (source, settings) = (&job.source, &self.job.settings);
         let session = &self.session.for_file(|| settings.needs_only_counts() && is_jpeg(source));
-        let mut input = Input::read(source, settings, session)?;
+        let mut input = Input::read(job, settings, session)?;
         adjust::write(source, &mut input, settings, session)?;
         let tally = count::count(source, &input, settings, self.shard, session)?;
         drop(input);

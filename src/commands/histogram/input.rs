@@ -12,7 +12,7 @@ use crate::{
         samples::Samples,
         shard::Shard,
     },
-    engine::{reduce::for_each_block, session::Session},
+    engine::{DescribeOnce, reduce::for_each_block, session::Session},
     io::{
         Limits, Source,
         image::{ImageFile, Picture, read_image, sample_bytes},
@@ -25,6 +25,13 @@ use crate::{
     },
     util::error::{Error, Result},
 };
+
+/// An input to count.
+pub struct CountJob {
+    pub source: Source,
+    /// The volume in it, if it is one.
+    pub described: DescribeOnce,
+}
 
 /// An opened input.
 pub enum Input<'a> {
@@ -114,23 +121,25 @@ fn copies(settings: &Settings) -> u64 {
 impl<'a> Input<'a> {
     /// Opens `source` as a volume if its extension or the flags say so, else as an image. The whole image is kept if it
     /// is to be adjusted.
-    pub fn read(source: &'a Source, settings: &'a Settings, session: &Session) -> Result<Self> {
+    pub fn read(job: &'a CountJob, settings: &'a Settings, session: &Session) -> Result<Self> {
         let limit = session.limits(copies(settings));
-        match is_volume(source, &settings.layout) {
-            true => Self::read_volume(source, settings, limit, session),
-            false => Self::read_image(source, settings, limit, session),
+        if is_volume(&job.source, &settings.layout) {
+            Self::read_volume(job, settings, limit, session)
+        } else {
+            Self::read_image(&job.source, settings, limit, session)
         }
     }
 
     /// Memory of [`Input::read`] and the steps after it, in bytes; `None` if the size is not known in advance.
-    pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
+    pub fn memory(job: &CountJob, settings: &Settings) -> Option<u64> {
+        let source = &job.source;
         let is_volume = is_volume(source, &settings.layout);
         // A pipe can be read only once.
         if is_volume && !can_reopen(source) {
             return None;
         }
         let bytes = match is_volume {
-            true => VolumeFile::describe(source, &settings.layout).ok()?.bytes()?,
+            true => job.described.get(source, &settings.layout).ok()?.bytes()?,
             false => sample_bytes(source)?,
         };
         // The values, and a copy while they are sorted.
@@ -143,11 +152,12 @@ impl<'a> Input<'a> {
     }
 
     fn read_volume(
-        source: &Source,
+        job: &CountJob,
         settings: &Settings,
         limit: Limits,
         session: &Session,
     ) -> Result<Self> {
+        let source = &job.source;
         if settings.selection.roi.is_some() || settings.selection.mask.is_some() {
             let error = Error::usage(format_args!(
                 "{source}: --roi and --mask are for images; this is a volume"
@@ -159,7 +169,7 @@ impl<'a> Input<'a> {
                 "{source}: --page is for images; this is a volume"
             )));
         }
-        let file = VolumeFile::describe(source, &settings.layout)?;
+        let file = job.described.get(source, &settings.layout)?;
         let file = settings.steps.volume(file, session)?;
         file.check(limit)?;
         // The first pass finds the range, the second pass counts.

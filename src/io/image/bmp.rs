@@ -1,12 +1,7 @@
 //! BMP, by the image crate, except for the density, which the crate ignores, and grey palettes, which it expands to
 //! RGB.
 
-use std::{
-    borrow::Cow,
-    fs::File,
-    io::{Cursor, Read},
-    path::Path,
-};
+use std::{borrow::Cow, io::Cursor};
 
 use image::{ExtendedColorType, ImageEncoder, ImageFormat, codecs::bmp::BmpEncoder};
 
@@ -23,7 +18,7 @@ use crate::{
         image::{Density, DensityUnit, Image, Metadata},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
     util::memory,
 };
 
@@ -36,11 +31,10 @@ pub const CODEC: Codec = Codec {
     ..Codec::new("BMP", &["bmp"], |bytes| bytes.starts_with(b"BM"), Decode::One(decode), encode)
 };
 
-fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+fn probe(file: &RegularFile, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Length of all headers and the largest palette.
     const MAX_START: u64 = 2048;
-    let mut start = Vec::new();
-    File::open(path)?.take(MAX_START).read_to_end(&mut start)?;
+    let start = file.start(MAX_START)?;
     let header = with_known_header(&start)?;
     let input = Cursor::new(&*header);
     let mut probe = image_crate::probe_input(ImageFormat::Bmp, CODEC.name, input, None)?;

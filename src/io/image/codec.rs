@@ -1,6 +1,6 @@
 //! Interface of an image format: its capabilities, decoder and encoder.
 
-use std::{borrow::Cow, io, path::Path, sync::Arc};
+use std::{borrow::Cow, io, sync::Arc};
 
 use super::{
     error::BoxError,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, image::Image},
-    io::{Limits, Output, Source},
+    io::{Limits, Output, RegularFile, Source},
     util::error::Result,
 };
 
@@ -34,7 +34,7 @@ pub struct Codec {
     /// Reads the header of a file without decoding; `None` if that is not faster.
     pub probe: Option<ReadProbe>,
     /// Upper bound of the bytes of a decoded page, if the probe does not state it.
-    pub max_decoded_bytes: Option<fn(&Path) -> Option<u64>>,
+    pub max_decoded_bytes: Option<fn(&RegularFile) -> Option<u64>>,
     /// Reading and writing by rows, if the format supports it.
     pub rows: Option<RowCodec>,
     /// Whether the pages of a file may be the slices of a volume, in the order and with the spacing that the file
@@ -70,10 +70,10 @@ impl Codec {
 
 /// Reads the header of a file. If the bytes of the file are in memory, they are passed, and metadata after the pixels
 /// are read, too.
-pub type ReadProbe = fn(&Path, Option<&[u8]>) -> Result<Probe, BoxError>;
+pub type ReadProbe = fn(&RegularFile, Option<&[u8]>) -> Result<Probe, BoxError>;
 
-/// Opens a file by rows; `None` for other formats, files that cannot be read by rows, and broken headers.
-pub type OpenRows = fn(&Source, Limits) -> Result<Option<Box<dyn ReadRows>>>;
+/// Opens a file of the format by rows; `None` for files that cannot be read by rows, and broken headers.
+pub type OpenRows = fn(&Source, &RegularFile, Limits) -> Result<Option<Box<dyn ReadRows>>>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RowCodec {

@@ -1,10 +1,6 @@
 //! Table of image formats, and functions that choose a format.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::io;
 
 #[cfg(feature = "jxl")]
 use super::jxl;
@@ -103,13 +99,10 @@ impl ImageFormat {
         Some(found.0)
     }
 
-    /// Format of the file at `path`, by its signature; `None` if the format is unknown or the file cannot be read.
-    pub fn from_path(path: &Path) -> Option<Self> {
-        /// Length of the longest signature in bytes.
-        const MAX_LEN: u64 = 12;
-        let mut start = Vec::new();
-        File::open(path).ok()?.take(MAX_LEN).read_to_end(&mut start).ok()?;
-        Self::from_signature(&start)
+    /// Format of the file `source`, by its signature; `None` for pipes, and if the format is unknown or the file cannot be
+    /// read.
+    pub fn of(source: &Source) -> Option<Self> {
+        Self::from_signature(&source.regular().ok()??.first)
     }
 }
 
@@ -133,13 +126,9 @@ pub fn has_jpeg_name(source: &Source) -> bool {
 
 /// Opens a file for reading by rows; `None` if that is not possible or the header is broken.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
-    let regular = source.path().is_some() && source.size()?.is_some();
-    for rows in FORMATS.iter().filter_map(|(_, codec)| codec.rows).filter(|_| regular) {
-        if let Some(opened) = (rows.open)(source, limits)? {
-            return Ok(Some(opened));
-        }
-    }
-    Ok(None)
+    let Some(file) = source.regular()? else { return Ok(None) };
+    let rows = ImageFormat::from_signature(&file.first).and_then(|format| format.codec().rows);
+    rows.map_or(Ok(None), |rows| (rows.open)(source, &file, limits))
 }
 
 /// Whether a file of `format` with samples of type `dtype` can be written by rows.

@@ -1,10 +1,6 @@
 //! GIF, by the gif crate. Frames are composed on a canvas, and written with a palette per frame.
 
-use std::{
-    fs::File,
-    io::{Cursor, Read, Write},
-    path::Path,
-};
+use std::io::{Cursor, Write};
 
 use ::gif::{
     ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, Extension, Frame as GifFrame,
@@ -25,7 +21,7 @@ use crate::{
         image::{Image, Metadata, Orientation, Text},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
     util::memory,
 };
 
@@ -48,10 +44,8 @@ pub const CODEC: Codec = Codec {
 };
 
 /// Bytes of the canvas as RGBA.
-fn canvas_bytes(path: &Path) -> Option<u64> {
-    let mut header = [0; 10];
-    File::open(path).ok()?.read_exact(&mut header).ok()?;
-    let [.., w0, w1, h0, h1] = header;
+fn canvas_bytes(file: &RegularFile) -> Option<u64> {
+    let &[.., w0, w1, h0, h1] = file.first.first_chunk::<10>()?;
     Some(4 * u64::from(u16::from_le_bytes([w0, w1])) * u64::from(u16::from_le_bytes([h0, h1])))
 }
 

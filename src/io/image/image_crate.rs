@@ -1,10 +1,6 @@
 //! Decoding and headers by the image crate, for formats without a separate decoder.
 
-use std::{
-    fs::File,
-    io::{BufRead, BufReader, Cursor, Seek},
-    path::Path,
-};
+use std::io::{BufRead, BufReader, Cursor, Seek};
 
 use image::{ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
 
@@ -19,7 +15,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, image::Metadata},
-    io::Limits,
+    io::{Limits, RegularFile},
 };
 
 /// A file whose header and metadata have been read and are within limits.
@@ -86,15 +82,15 @@ fn layout(decoder: &impl ImageDecoder) -> ([usize; 2], usize, Dtype) {
     ([width as usize, height as usize], colour.channel_count().into(), dtype)
 }
 
-/// Probes the file at `path`, whose format is called `name`. The metadata of a WebP file are only read if its `bytes`
+/// Probes `file`, whose format is called `name`. The metadata of a WebP file are only read if its `bytes`
 /// are given.
 pub fn probe(
     format: ImageFormat,
     name: &'static str,
-    path: &Path,
+    file: &RegularFile,
     bytes: Option<&[u8]>,
 ) -> Result<Probe, BoxError> {
-    probe_input(format, name, BufReader::new(File::open(path)?), bytes)
+    probe_input(format, name, BufReader::new(file.reader(0)), bytes)
 }
 
 /// As [`probe`], for a file that is read from `input`.

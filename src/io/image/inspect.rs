@@ -1,6 +1,6 @@
 //! Headers of image files of any format, without decoding.
 
-use std::{panic::catch_unwind, path::Path};
+use std::panic::catch_unwind;
 
 use super::{
     codec::Decode,
@@ -18,7 +18,7 @@ use crate::{
         grid::{GridType, Shape},
         image::{Image, Metadata},
     },
-    io::{Limits, Source},
+    io::{Limits, RegularFile, Source},
     util::{
         error::{Error, Result},
         timings::Timings,
@@ -50,15 +50,13 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
 
 /// The size of the image file `source`; `None` if it is unknown until the file is consumed or decoded.
 pub fn planned_size(source: &Source) -> Option<PlannedSize> {
-    let path = source.path()?;
-    // A pipe can be read only once.
-    source.size().ok()??;
-    let format = ImageFormat::from_path(path)?;
+    let file = source.regular().ok()??;
+    let format = ImageFormat::of(source)?;
     let codec = format.codec();
     // Some decoders panic on broken files.
-    let probe = catch_unwind(|| (codec.probe?)(path, None).ok()).ok().flatten();
+    let probe = catch_unwind(|| (codec.probe?)(&file, None).ok()).ok().flatten();
     let bytes = match codec.max_decoded_bytes {
-        Some(max_decoded_bytes) => max_decoded_bytes(path)?,
+        Some(max_decoded_bytes) => max_decoded_bytes(&file)?,
         None => probe.as_ref()?.bytes,
     };
     let grid_type = |probe: Probe| {
@@ -72,26 +70,32 @@ pub fn planned_size(source: &Source) -> Option<PlannedSize> {
 }
 
 /// Whether the pages of the file may be the slices of a volume, read as `Planes`.
-pub fn has_planes(path: &Path) -> bool {
-    ImageFormat::from_path(path).is_some_and(|format| format.codec().has_stacks)
+pub fn has_planes(source: &Source) -> bool {
+    ImageFormat::of(source).is_some_and(|format| format.codec().has_stacks)
 }
 
-/// Meaning of the pages of the file at `path`; `None` if they cannot be the slices of a volume, or cannot be read.
-pub fn page_kind(path: &Path) -> Option<PageKind> {
-    // A pipe can be read only once.
-    let is_readable = path.is_file() && has_planes(path);
-    is_readable.then(|| catch_panic(|| PageKind::read(path)).ok()).flatten()
+/// What `read` finds in a file [with planes](has_planes); `None` for others, and if the file cannot be read.
+fn with_planes<T>(
+    source: &Source,
+    read: impl FnOnce(&RegularFile) -> Result<T, BoxError>,
+) -> Option<T> {
+    let file = source.regular().ok()?.filter(|_| has_planes(source))?;
+    catch_panic(|| read(&file)).ok()
 }
 
-/// Whether the file at `path` states that its pages are slices of volumes.
-pub fn has_slices(path: &Path) -> bool {
-    path.is_file() && has_planes(path) && catch_panic(|| tiff::has_slices(path)).unwrap_or(false)
+/// Meaning of the pages of the file; `None` if they cannot be the slices of a volume, or cannot be read.
+pub fn page_kind(source: &Source) -> Option<PageKind> {
+    with_planes(source, PageKind::read)
 }
 
-/// Size of the image at `path`, and the sizes of its smaller copies, the smallest first; `None` without such copies.
-pub fn smaller_sizes(path: &Path) -> Option<([usize; 2], Vec<[usize; 2]>)> {
-    let is_readable = path.is_file() && has_planes(path);
-    is_readable.then(|| catch_panic(|| tiff::smaller_sizes(path)).ok()).flatten()?
+/// Whether the file states that its pages are slices of volumes.
+pub fn has_slices(source: &Source) -> bool {
+    with_planes(source, tiff::has_slices).unwrap_or(false)
+}
+
+/// Size of the image, and the sizes of its smaller copies, the smallest first; `None` without such copies.
+pub fn smaller_sizes(source: &Source) -> Option<([usize; 2], Vec<[usize; 2]>)> {
+    with_planes(source, tiff::smaller_sizes)?
 }
 
 /// Whether `source` is a regular file with the signature of JPEG, and samples of 8 bits.
@@ -102,13 +106,13 @@ pub fn is_jpeg(source: &Source) -> bool {
 /// Reads the header of the file `source`. Content after the pixels, such as the number of frames, is only read if the
 /// file has at most `max_len` bytes, or its decoder seeks.
 pub fn probe(source: &Source, max_len: u64) -> Result<Probe> {
-    let Some(path) = source.path() else {
+    if *source == Source::Stdin {
         return Err(Error::usage("cannot probe standard input"));
-    };
-    if source.size()?.is_none() {
-        return Err(Error::bad_input(format_args!("{source} is not a regular file")));
     }
-    catch_panic(|| probe_header(source, path, max_len))
+    let Some(input) = source.regular()? else {
+        return Err(Error::bad_input(format_args!("{source} is not a regular file")));
+    };
+    catch_panic(|| probe_header(source, &input, max_len))
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
@@ -126,24 +130,24 @@ pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
 }
 
 /// Probes a file by its header, and if it may have several pages, by the pages that its decoder finds.
-fn probe_header(source: &Source, path: &Path, max_len: u64) -> Result<Probe, BoxError> {
-    let found = ImageFormat::from_path(path).map(ImageFormat::codec);
+fn probe_header(source: &Source, input: &RegularFile, max_len: u64) -> Result<Probe, BoxError> {
+    let found = ImageFormat::of(source).map(ImageFormat::codec);
     let probe = found.and_then(|codec| codec.probe);
     if let (Some(probe), Some(Decode::One(_) | Decode::Seeking(_))) =
         (probe, found.map(|codec| codec.decode))
     {
-        return probe(path, None);
+        return probe(input, None);
     }
     let timings = Timings::new(false);
     let file = match (ImageFile::read(source, Limits::from(max_len), &timings), probe) {
         (Ok(file), _) => file,
-        (Err(_), Some(probe)) if source.size()? > Some(max_len) => return probe(path, None),
+        (Err(_), Some(probe)) if source.size()? > Some(max_len) => return probe(input, None),
         (Err(error), _) => return Err(error.into()),
     };
     let format = file.format()?;
     let mut pages = file.pages(&timings)?;
     let mut probe = match probe {
-        Some(probe) => probe(path, file.bytes())?,
+        Some(probe) => probe(input, file.bytes())?,
         None => probe_image(format, &pages.decode(0, &timings)?),
     };
     probe.pages = (pages.count() > 1).then_some(pages.count());

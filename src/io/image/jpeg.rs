@@ -3,8 +3,6 @@
 //! Metadata are EXIF, the ICC profile, the density in the JFIF segment (T.871, 10.1), XMP, comments, and IPTC among
 //! Photoshop's image resources.
 
-use std::{fs::File, io::Read, path::Path};
-
 use super::{
     codec::{Capabilities, Codec, Decode, MetadataSupport, TextSupport},
     error::BoxError,
@@ -26,7 +24,7 @@ use crate::{
         image::{AncillaryData, Density, DensityUnit, Image, Metadata, Orientation},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
     jpeg::{
         ColourModel, Container, Damage, Frame, JpegFile, Picture, PixelEncoding, Process, Quality,
         SparseCoefficients, Summary, encode, has_signature, marker,
@@ -45,11 +43,10 @@ pub(super) const CODEC: Codec = Codec {
     ..Codec::new("JPEG", &["jpg", "jpeg", "jfif"], has_signature, Decode::One(decode), encode_image)
 };
 
-fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+fn probe(file: &RegularFile, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Bytes in which the header is searched.
     const MAX_HEADER: u64 = 8 << 20;
-    let mut start = Vec::new();
-    File::open(path)?.take(MAX_HEADER).read_to_end(&mut start)?;
+    let start = file.start(MAX_HEADER)?;
     let Summary { segments, size, channels, precision, .. } =
         Summary::new(&start).ok_or("the JPEG file has no frame header")?;
     let (metadata, ..) = metadata(&segments);

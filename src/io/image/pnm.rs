@@ -1,8 +1,6 @@
 //! PBM, PGM, PPM and PAM (netpbm's `pnm(5)` and `pam(5)`), decoded by the image crate, except for comments in headers,
 //! which the crate skips.
 
-use std::{fs::File, io::Read, path::Path};
-
 use image::ImageFormat;
 
 use super::{
@@ -19,7 +17,7 @@ use crate::{
         image::{Image, Metadata},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
     util::memory,
 };
 
@@ -39,13 +37,12 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+fn probe(file: &RegularFile, _: Option<&[u8]>) -> Result<Probe, BoxError> {
     /// Bytes in which comments are searched: more than are kept.
     const MAX_HEADER_LEN: u64 = 4 * MAX_TEXT_LEN as u64;
-    let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, path, None)?;
-    let (mut metadata, mut start) = (Metadata::default(), Vec::new());
-    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
-    read_comments(&start, &mut metadata, &mut Vec::new());
+    let mut probe = image_crate::probe(ImageFormat::Pnm, CODEC.name, file, None)?;
+    let mut metadata = Metadata::default();
+    read_comments(&file.start(MAX_HEADER_LEN)?, &mut metadata, &mut Vec::new());
     probe.add_metadata(&metadata);
     Ok(probe)
 }

@@ -1,6 +1,6 @@
 //! Reading of image files of every format: a file is opened, then decoded page by page.
 
-use std::{fs::File, io::Read, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     codec::{Decode, ReadAt},
@@ -10,7 +10,6 @@ use super::{
     jpeg,
     pages::{Animation, DecodedPage, OnePage, Pages, Picture, Shrink},
     tiff::bytes::FileBytes,
-    unsupported,
 };
 use crate::{
     data::{
@@ -18,7 +17,7 @@ use crate::{
         grid::{GridType, Shape},
         image::{Image, Orientation},
     },
-    io::{Limits, Source, losses::LossLog},
+    io::{Limits, RegularFile, Source, losses::LossLog, standard::descriptor},
     jpeg::{Summary, has_signature},
     util::{
         error::{Error, Hint, Result},
@@ -48,7 +47,7 @@ enum Data {
     /// All bytes of the file.
     Bytes(Vec<u8>),
     /// An open file of a format whose decoder seeks ([`Decode::Seeking`]).
-    File(File),
+    File(Arc<RegularFile>),
 }
 
 impl<'a> ImageFile<'a> {
@@ -95,7 +94,7 @@ impl<'a> ImageFile<'a> {
                 (Decode::Seeking(open), data) => {
                     let bytes: Arc<dyn ReadAt + '_> = match data {
                         Data::Bytes(bytes) => Arc::new(&bytes[..]),
-                        Data::File(file) => Arc::new(FileBytes::new(file.try_clone()?)?),
+                        Data::File(file) => Arc::new(FileBytes::new(file)?),
                     };
                     let mut pages = open(bytes, self.limits)?;
                     pages.shrink(shrink);
@@ -178,7 +177,7 @@ impl<'a> ImageFile<'a> {
         let extension = self.source.extension();
         match &self.data {
             Data::Bytes(bytes) => ImageFormat::from_bytes(bytes, &extension),
-            Data::File(file) => ImageFormat::from_bytes(&read_start(file)?, &extension),
+            Data::File(file) => ImageFormat::from_bytes(&file.first, &extension),
         }
     }
 
@@ -212,31 +211,13 @@ impl<'a> ImageFile<'a> {
     }
 }
 
-/// Opens `source` if it is a regular file of a format whose decoder seeks.
-fn seekable(source: &Source) -> Result<Option<File>> {
-    let Some(path) = source.path().filter(|path| crate::io::standard::descriptor(path).is_none())
-    else {
-        return Ok(None);
-    };
-    if source.size()?.is_none() {
-        return Ok(None);
-    }
-    let failed = |error| Error::io("read", path, error);
-    let file = File::open(path).map_err(failed)?;
-    let first = read_start(&file).map_err(failed)?;
-    let format = ImageFormat::from_bytes(&first, &source.extension()).ok();
-    let seeks = format.is_some_and(|format| matches!(format.codec().decode, Decode::Seeking(_)));
-    Ok(seeks.then_some(file))
-}
-
-/// First bytes of a file. Leaves the position at the start of the file.
-fn read_start(mut file: &File) -> std::io::Result<Vec<u8>> {
-    use std::io::Seek;
-    file.rewind()?;
-    let mut first = Vec::new();
-    file.take(unsupported::SIGNATURE_BYTES as u64).read_to_end(&mut first)?;
-    file.rewind()?;
-    Ok(first)
+/// The open file of `source` if it is a regular file of a format whose decoder seeks.
+fn seekable(source: &Source) -> Result<Option<Arc<RegularFile>>> {
+    Ok(source.regular()?.filter(|file| {
+        let format = ImageFormat::from_bytes(&file.first, &source.extension());
+        format.is_ok_and(|format| matches!(format.codec().decode, Decode::Seeking(_)))
+            && source.path().and_then(descriptor).is_none()
+    }))
 }
 
 /// Maximum ratio of the decoded bytes of several pages to the bytes of their file.
@@ -300,7 +281,7 @@ impl ImagePages<'_> {
         let all = sizes.fold(0, u64::saturating_add);
         let file_bytes = match &self.file.data {
             Data::Bytes(bytes) => bytes.len() as u64,
-            Data::File(file) => file.metadata().map_or(0, |found| found.len()),
+            Data::File(file) => file.file().metadata().map_or(0, |found| found.len()),
         };
         if count < 2 || all <= MIN_EXPANDED_LIMIT.max(file_bytes.saturating_mul(MAX_EXPANSION)) {
             return Ok(all);

@@ -1,7 +1,7 @@
 //! WebP, by the image-webp crate. Reads lossy and lossless images and animations, and writes
 //! lossless ones. Lossy ones are written by [`vp8`](super::vp8).
 
-use std::{io::Write, path::Path};
+use std::io::Write;
 
 use image::ImageFormat;
 use image_webp::{ColorType, WebPEncoder};
@@ -26,7 +26,7 @@ use crate::{
         image::{Image, Metadata},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
     util::memory,
 };
 
@@ -51,8 +51,8 @@ pub const CODEC: Codec = Codec {
     )
 };
 
-fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
-    image_crate::probe(ImageFormat::WebP, CODEC.name, path, bytes)
+fn probe(file: &RegularFile, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
+    image_crate::probe(ImageFormat::WebP, CODEC.name, file, bytes)
 }
 
 fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {

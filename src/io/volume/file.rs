@@ -37,10 +37,10 @@ use crate::{
 };
 
 /// The files of a folder, a pattern or a store, or a header and the files that it names; `None` if `source` is one file.
-pub fn source_files(source: &Source) -> Result<Option<Vec<PathBuf>>> {
+pub fn source_files(source: &Source) -> Result<Option<Vec<Source>>> {
     let Some(path) = source.path() else { return Ok(None) };
     if zarr::is_store(path) {
-        return Ok(Some(zarr::files(path)));
+        return Ok(Some(zarr::files(path).into_iter().map(Source::from).collect()));
     }
     if is_multi_file(source) {
         return slice_files(source, path).map(Some);
@@ -53,11 +53,9 @@ pub fn source_files(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     // An error is reported when the volume is read.
     let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
     Ok(match file {
-        Ok(VolumeFile {
-            source: Source::File(header),
-            location: SampleLocation::DataFiles(files),
-            ..
-        }) => Some([vec![header], files].concat()),
+        Ok(VolumeFile { source, location: SampleLocation::DataFiles(files), .. }) => {
+            Some([source].into_iter().chain(files.into_iter().map(Source::from)).collect())
+        }
         _ => None,
     })
 }
@@ -84,6 +82,8 @@ pub struct VolumeFile {
     /// A pipe whose header has been read. The first reader takes it.
     pub(super) pipe: Option<Arc<Mutex<Option<PipeRest>>>>,
     warnings_reported: Arc<AtomicBool>,
+    /// The metadata of a Zarr store.
+    pub(super) zarr: Option<Arc<zarr::Image>>,
 }
 
 impl Deref for VolumeFile {
@@ -109,7 +109,7 @@ impl VolumeFile {
         let input = recognize(source, layout)?;
         let (format, source) = (input.format, input.source.clone());
         check_flags(&source, layout, format)?;
-        let OpenedVolume { mut description, location, pipe } = (format.open)(input)?;
+        let OpenedVolume { mut description, location, pipe, zarr } = (format.open)(input)?;
         let volume = match (layout.volume, description.volumes) {
             (Some(volume), volumes) if volume < volumes => volume,
             (None, 1) => 0,
@@ -130,6 +130,7 @@ impl VolumeFile {
             keeps_colors: false,
             pipe: pipe.map(|pipe| Arc::new(Mutex::new(Some(pipe)))),
             warnings_reported: Arc::default(),
+            zarr,
         };
         file.check_size()?;
         file.check_length()?;
@@ -154,7 +155,17 @@ impl VolumeFile {
             keeps_colors: false,
             pipe: None,
             warnings_reported: Arc::default(),
+            zarr: None,
         }
+    }
+
+    /// Another volume of the same file.
+    pub fn with_volume(&self, volume: usize) -> Self {
+        let mut other = Self { volume, warnings_reported: Arc::default(), ..self.clone() };
+        if let Some(header) = &mut other.description.nifti {
+            header.volume = volume;
+        }
+        other
     }
 
     /// Checks sizes before anything is allocated for them.
@@ -204,7 +215,7 @@ impl VolumeFile {
             SampleLocation::HeaderFile { packing: Some(_), .. } | SampleLocation::Slices(_) => None,
             SampleLocation::HeaderFile { source, .. } => source.size()?.map(|size| vec![size]),
             SampleLocation::DataFiles(paths) => {
-                let size = |path: &PathBuf| Source::File(path.clone()).size();
+                let size = |path: &PathBuf| Source::from(&**path).size();
                 paths.iter().map(size).collect::<Result<Option<Vec<u64>>>>()?
             }
         };
@@ -461,7 +472,7 @@ fn wrong_volume(
         )),
         None => Error::bad_input(format_args!("{source}: file contains {volumes} {noun}"))
             .with_hint(match noun {
-                "volumes" if source.path().is_some_and(has_planes) => Hint::VolumeOrPages,
+                "volumes" if has_planes(source) => Hint::VolumeOrPages,
                 noun if has_channels && noun != "volumes" => Hint::ZarrVolume(noun),
                 _ => Hint::VolumeNumber,
             }),

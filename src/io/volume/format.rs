@@ -11,6 +11,7 @@ use super::{
     layout::Layout,
     slices::stack::Slices,
     stream::{self, OpenFile, PipeRest, SampleLocation},
+    zarr::Image,
 };
 use crate::{
     data::{
@@ -34,7 +35,7 @@ pub struct Format {
     pub header_file: Option<fn(&Path) -> Option<PathBuf>>,
     /// Whether a file or store is of this format, for formats that are read slice by slice; `None` for those that are
     /// read as a stream.
-    pub is_file: Option<fn(&Path) -> bool>,
+    pub is_file: Option<fn(&Source) -> bool>,
     /// Whether the files of a folder may be slices of a volume.
     pub has_folders: bool,
     /// Whether files have no header, so that flags state the type.
@@ -78,7 +79,7 @@ pub struct RecognizedInput<'a> {
     pub source: Source,
     pub layout: &'a Layout,
     /// The file or store, or files of slices; empty for a stream.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<Source>,
     /// Messages about files that are not slices.
     pub warnings: Vec<String>,
     /// The stream, if its beginning was needed to recognize the format.
@@ -91,12 +92,14 @@ pub struct OpenedVolume {
     pub location: SampleLocation,
     /// The rest of the input, if it is a pipe.
     pub pipe: Option<PipeRest>,
+    /// The metadata of a Zarr store, for outputs that are stores, too.
+    pub zarr: Option<Arc<Image>>,
 }
 
 impl OpenedVolume {
     /// A volume of slices.
     pub fn from_slices(description: Description, slices: Arc<dyn Slices>) -> Self {
-        Self { description, location: SampleLocation::Slices(slices), pipe: None }
+        Self { description, location: SampleLocation::Slices(slices), pipe: None, zarr: None }
     }
 }
 
@@ -134,7 +137,7 @@ impl RecognizedInput<'_> {
         };
         let is_one_file = matches!(location, SampleLocation::HeaderFile { .. });
         let pipe = (!can_reopen && is_one_file).then_some(PipeRest { input, position });
-        Ok(OpenedVolume { description, location, pipe })
+        Ok(OpenedVolume { description, location, pipe, zarr: None })
     }
 }
 

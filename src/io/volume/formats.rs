@@ -1,6 +1,6 @@
 //! The table of volume formats, and the choice of one by the name or the first bytes of a file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     dicom,
@@ -59,9 +59,9 @@ fn by_signature(first: &[u8]) -> Option<&'static Format> {
     FORMATS.into_iter().find(|format| (format.has_signature)(first))
 }
 
-/// The format of the file or store `path`, if it is read slice by slice.
-fn by_file(path: &Path) -> Option<&'static Format> {
-    FORMATS.into_iter().find(|format| format.is_file.is_some_and(|is_file| is_file(path)))
+/// The format of the file or store `source`, if it is read slice by slice.
+fn by_file(source: &Source) -> Option<&'static Format> {
+    FORMATS.into_iter().find(|format| format.is_file.is_some_and(|is_file| is_file(source)))
 }
 
 /// Whether `source` is read as a volume, by its name, the flags, the first bytes of standard input, or because the file
@@ -69,7 +69,7 @@ fn by_file(path: &Path) -> Option<&'static Format> {
 pub fn is_volume(source: &Source, layout: &Layout) -> bool {
     has_volume_name(source)
         || layout.describes_volume()
-        || !layout.pages && source.path().is_some_and(has_slices)
+        || !layout.pages && has_slices(source)
         || *source == Source::Stdin && is_volume_piped()
 }
 
@@ -86,10 +86,7 @@ fn has_volume_name(source: &Source) -> bool {
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         || is_multi_file(source)
         || !has_image_name(source)
-            && source
-                .path()
-                .and_then(by_file)
-                .is_some_and(|format| format.name != tiff::FORMAT.name)
+            && by_file(source).is_some_and(|format| format.name != tiff::FORMAT.name)
 }
 
 /// Whether standard input begins as a volume, or is compressed, which no image is.
@@ -111,11 +108,10 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
     if layout.is_raw() {
         return Ok(input(&raw::FORMAT));
     }
-    if let Some(path) = source.path()
-        && (is_multi_file(source) || source.size()?.is_some())
-        && let Some(format) = by_file(path)
+    if (is_multi_file(source) || source.size()?.is_some())
+        && let Some(format) = by_file(source)
     {
-        return Ok(RecognizedInput { files: vec![path.to_owned()], ..input(format) });
+        return Ok(RecognizedInput { files: vec![source.clone()], ..input(format) });
     }
     if let Some(path) = folder_or_pattern(source) {
         return recognize_slices(path, input);
@@ -126,7 +122,7 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
         return Ok(input(format));
     }
     let header_file = source.path().and_then(|path| (by_name?.header_file?)(path));
-    let source = header_file.map_or_else(|| source.clone(), Source::File);
+    let source = header_file.map_or_else(|| source.clone(), Source::from);
     let opened = OpenFile::new(&source)?;
     let signed = by_signature(&opened.first);
     if signed.is_none()
@@ -139,14 +135,11 @@ pub fn recognize<'a>(source: &Source, layout: &'a Layout) -> Result<RecognizedIn
 }
 
 /// The files of the folder or pattern `path`. DICOM files may also lie in folders below it, unless it holds images.
-pub fn slice_files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
+pub fn slice_files(source: &Source, path: &Path) -> Result<Vec<Source>> {
     /// Number of files and folders below after which the search for a DICOM file ends.
     const MAX_OTHERS: usize = 1 << 14;
     let mut files = names::files(source, path)?;
-    let is_dicom = |file: &PathBuf| dicom::is_dicom(file);
-    if path.is_dir()
-        && (files.iter().any(is_dicom) || !files.iter().any(|file| is_image_file(file)))
-    {
+    if path.is_dir() && (files.iter().any(dicom::is_dicom) || !files.iter().any(is_image_file)) {
         names::add_nested(source, path, (dicom::is_dicom, MAX_OTHERS), &mut files)?;
     }
     Ok(files)
@@ -157,15 +150,15 @@ fn recognize_slices<'a>(
     path: &Path,
     input: impl Fn(&'static Format) -> RecognizedInput<'a>,
 ) -> Result<RecognizedInput<'a>> {
-    let source = Source::File(path.to_owned());
+    let source = Source::from(path);
     let files = slice_files(&source, path)?;
     for format in FORMATS.into_iter().filter(|format| format.has_folders) {
-        let is_slice = |file: &&Path| format.is_file.is_some_and(|is_file| is_file(file));
-        let (slices, others): (Vec<&Path>, Vec<&Path>) =
-            files.iter().map(AsRef::as_ref).partition(is_slice);
+        let is_slice = |file: &Source| format.is_file.is_some_and(|is_file| is_file(file));
+        let (slices, others): (Vec<Source>, Vec<Source>) =
+            files.iter().cloned().partition(is_slice);
         if !slices.is_empty() {
-            let files = slices.into_iter().map(Path::to_owned).collect();
-            return Ok(RecognizedInput { files, warnings: skipped(&others), ..input(format) });
+            let warnings = skipped(&others);
+            return Ok(RecognizedInput { files: slices, warnings, ..input(format) });
         }
     }
     let only = names::folders_in(path)

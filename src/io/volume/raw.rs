@@ -37,7 +37,8 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
         }
         None => None,
     };
-    Ok(OpenedVolume { description, location: SampleLocation::HeaderFile { source, packing }, pipe })
+    let location = SampleLocation::HeaderFile { source, packing };
+    Ok(OpenedVolume { description, location, pipe, zarr: None })
 }
 
 /// Describes a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.

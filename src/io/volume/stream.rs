@@ -111,7 +111,7 @@ impl SampleLocation {
                 )));
             }
             let path = folder.join(name);
-            match Source::File(path.clone()).size() {
+            match Source::from(&*path).size() {
                 Ok(Some(_)) => Ok(path),
                 Ok(None) => {
                     Err(Error::bad_input(format_args!("{}: not a regular file", path.display())))
@@ -144,7 +144,7 @@ pub fn open(
 ) -> Result<ByteStream> {
     let source = match location {
         SampleLocation::HeaderFile { source, .. } => source.clone(),
-        SampleLocation::DataFiles(paths) => Source::File(paths[0].clone()),
+        SampleLocation::DataFiles(paths) => Source::from(&*paths[0]),
         SampleLocation::Slices(_) => unreachable!("slices are not a stream"),
     };
     let failed = |error| failed(&source, error);
@@ -330,11 +330,8 @@ impl Read for DataFiles {
                 }
             }
             let Some(path) = self.paths.next() else { return Ok(0) };
-            let skip = self.skip.counted_from_start(
-                &Source::File(path.clone()),
-                self.encoding,
-                self.bytes,
-            );
+            let skip =
+                self.skip.counted_from_start(&Source::from(&*path), self.encoding, self.bytes);
             let opened = skip.and_then(|skip| {
                 let mut file = File::open(&path)?;
                 file.seek(SeekFrom::Start(skip.from))?;

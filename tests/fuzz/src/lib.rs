@@ -268,7 +268,7 @@ pub fn text(bytes: &[u8]) {
     let folder = folder();
     let path = folder.path().join("n.txt");
     fs::write(&path, text).unwrap();
-    let source = Source::File(path);
+    let source = Source::from(path);
     let block_len = 1 + usize::from(choice / 6);
     let dtype = Dtype::NUMBERS[usize::from(choice % 6)];
     gpuproc::for_number!(dtype, T => check::<T>(&source, text, block_len));
@@ -422,7 +422,7 @@ pub fn exr(bytes: &[u8]) {
     let folder = folder();
     let path = folder.path().join("a.exr");
     fs::write(&path, bytes).unwrap();
-    let source = Source::File(path);
+    let source = Source::from(path);
     let decode = || read_image(&source, 4 << 20, &Timings::new(false));
     let Ok(image) = decode() else { return };
     let Samples::F32(ours) = &image.samples else { panic!("the samples are not f32") };
@@ -649,7 +649,7 @@ pub fn blur(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
     fs::write(folder.path().join("a"), picture).unwrap();
-    if let Err(error) = probe(&Source::File(folder.path().join("a")), 1 << 30) {
+    if let Err(error) = probe(&Source::from(folder.path().join("a")), 1 << 30) {
         assert_bad_input(&error);
     }
     const OUTPUTS: [&str; 8] =
@@ -687,7 +687,7 @@ pub fn tiff(bytes: &[u8]) {
     let folder = folder();
     let path = folder.path().join("a.tif");
     fs::write(&path, bytes).unwrap();
-    let source = Source::File(path);
+    let source = Source::from(path);
     let limits = Limits { pixels: 1 << 20, ..Limits::from(4 << 20) };
     let timings = Timings::new(false);
     let whole = read_image(&source, limits, &timings);
@@ -839,7 +839,7 @@ pub fn volume(bytes: &[u8]) {
     // Data files that headers may name.
     fs::write(folder.path().join("v.img"), [7; 200]).unwrap();
     fs::write(folder.path().join("v.raw"), [3; 200]).unwrap();
-    let source = Source::File(folder.path().join(&name));
+    let source = Source::from(folder.path().join(&name));
     let layout = Layout { volume: (choice & 1 != 0).then_some(1), ..Layout::default() };
     if let Ok(file) = VolumeFile::describe(&source, &layout) {
         let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
@@ -866,7 +866,7 @@ pub fn volume(bytes: &[u8]) {
     let outputs = ["o.nii.gz", "o.nrrd", "o.mha", "o.mrc", "o.npy", "o.raw"];
     let output = format!("@out/{}", outputs[usize::from(choice % 6)]);
     if run(folder.path(), &["blur", &input, &output, "--sigma=0", "--volume=1"], &[]) {
-        let written = Source::File(folder.path().join(&output[1..]));
+        let written = Source::from(folder.path().join(&output[1..]));
         // The name of a raw volume does not state the shape.
         if choice % 6 < 5 {
             let file = VolumeFile::describe(&written, &Layout::default());
@@ -1024,7 +1024,7 @@ pub fn zarr(bytes: &[u8]) {
         // Writing fails if an earlier file has the name of a folder.
         let _ = fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(path, content));
     }
-    let source = Source::File(root);
+    let source = Source::from(root);
     let layout = Layout {
         volume: (choice & 1 == 0).then_some(0),
         level: (choice & 64 != 0).then_some(1),
@@ -1055,7 +1055,7 @@ pub fn zarr(bytes: &[u8]) {
     let one = Layout { volume: Some(0), ..Layout::default() };
     let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
     if is_small && run(folder.path(), &line, &[]) {
-        let written = Source::File(folder.path().join("out/o.zarr"));
+        let written = Source::from(folder.path().join("out/o.zarr"));
         let file = VolumeFile::describe(&written, &one);
         let file = file.unwrap_or_else(|error| panic!("{}", error.one_line()));
         file.read(1 << 22, &Timings::new(false)).expect("cannot read a written store");

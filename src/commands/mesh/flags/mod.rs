@@ -427,7 +427,8 @@ fn with_extension(name: PathBuf, format: MeshFormat) -> PathBuf {
 /// The error for `files` if several of them may be the slices of one volume: pictures or DICOM files of one folder.
 fn slices_error(files: &[OsString]) -> Option<Error> {
     let is_slice = |file: &&OsString| {
-        has_image_name(&Source::File(PathBuf::from(file))) || is_dicom(Path::new(file))
+        let source = Source::File(PathBuf::from(file).into());
+        has_image_name(&source) || is_dicom(&source)
     };
     let slices: Vec<&OsString> = files.iter().filter(is_slice).collect();
     let folder = Path::new(slices.first()?).parent()?;

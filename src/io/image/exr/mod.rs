@@ -10,9 +10,7 @@ mod chunk;
 
 use std::{
     collections::HashSet,
-    fs::File,
-    io::{Cursor, Read},
-    path::Path,
+    io::{BufReader, Cursor},
 };
 
 use exr::{
@@ -40,7 +38,7 @@ use crate::{
         image::{Image, Metadata, Orientation},
         samples::Samples,
     },
-    io::Limits,
+    io::{Limits, RegularFile},
 };
 
 pub const CODEC: Codec = Codec {
@@ -70,8 +68,8 @@ pub const CODEC: Codec = Codec {
 const MAX_HEADER_LEN: u64 = 2 << 20;
 
 /// Upper bound of the decoded bytes: RGBA as f32 in the largest layer or display window.
-fn max_decoded_bytes(path: &Path) -> Option<u64> {
-    let file = MetaData::read_from_file(path, false).ok()?;
+fn max_decoded_bytes(input: &RegularFile) -> Option<u64> {
+    let file = MetaData::read_from_buffered(BufReader::new(input.reader(0)), false).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
     let bytes = |Vec2(width, height): Vec2<usize>| {
         (width as u64).saturating_mul(height as u64).saturating_mul(16)
@@ -79,8 +77,8 @@ fn max_decoded_bytes(path: &Path) -> Option<u64> {
     file.headers.iter().flat_map(windows).map(bytes).max()
 }
 
-fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let file = MetaData::read_from_file(path, false)?;
+fn probe(input: &RegularFile, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let file = MetaData::read_from_buffered(BufReader::new(input.reader(0)), false)?;
     let (layer, decoded) = picture(&file).unwrap_or_default();
     let first = file.headers.get(layer).ok_or("there are no layers")?;
     let channels = &first.channels.list;
@@ -104,9 +102,8 @@ fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
         bytes: pixels.saturating_mul(4 * names.len() as u64),
         is_transposed: false,
     };
-    let (mut metadata, mut start) = (Metadata::default(), Vec::new());
-    File::open(path)?.take(MAX_HEADER_LEN).read_to_end(&mut start)?;
-    attributes::read(&start, layer, &mut metadata, &mut Vec::new());
+    let mut metadata = Metadata::default();
+    attributes::read(&input.start(MAX_HEADER_LEN)?, layer, &mut metadata, &mut Vec::new());
     probe.add_metadata(&metadata);
     Ok(probe)
 }

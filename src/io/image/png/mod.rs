@@ -10,7 +10,7 @@ mod zlib;
 
 pub use encode::{Png, PngWriter};
 
-use std::{io::Cursor, path::Path};
+use std::io::Cursor;
 
 use super::{
     codec::{Capabilities, Codec, Decode, MetadataSupport, RowCodec, TextSupport},
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, image::Metadata},
-    io::Limits,
+    io::{Limits, RegularFile},
 };
 
 pub(super) const CODEC: Codec = Codec {
@@ -50,8 +50,8 @@ pub(super) const CODEC: Codec = Codec {
     )
 };
 
-fn probe(path: &Path, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, path, None)
+fn probe(file: &RegularFile, bytes: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let mut probe = image_crate::probe(image::ImageFormat::Png, CODEC.name, file, None)
         .map_err(chunk::readable)?;
     if let Some(bytes) = bytes {
         let (mut ancillary, mut losses) = (Metadata::default(), Vec::new());

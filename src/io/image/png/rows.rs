@@ -1,9 +1,6 @@
 //! Reading and writing of PNG files by rows, for images that do not fit into memory.
 
-use std::{
-    fs::File,
-    io::{self, BufReader},
-};
+use std::io::{self, BufReader};
 
 use super::{
     chunk::readable,
@@ -13,32 +10,30 @@ use super::{
 use crate::{
     data::{dtype::Dtype, image::Image, samples::Samples},
     io::{
-        Limits, Output, Source,
+        Limits, Output, RegularFile, Source,
         image::{
             pages::Encoding,
             rows::{ReadRows, RowsHeader, WriteRows},
         },
+        parallel_file::ParallelFile,
     },
     util::error::{Error, Result},
 };
 
 /// A PNG file being read. Palettes and samples of less than 8 bits are expanded to u8.
 struct PngRows {
-    reader: png::Reader<BufReader<File>>,
+    reader: png::Reader<BufReader<ParallelFile>>,
     name: String,
     /// The header; samples are u8 or u16.
     header: RowsHeader,
 }
 
-/// Opens a file; `None` for other formats, interlaced and animated files, and broken headers.
-pub fn open(source: &Source, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
-    let Some(path) = source.path() else { return Ok(None) };
-    let open = || {
-        let input = BufReader::with_capacity(1 << 16, File::open(path)?);
-        open::open(input, BufReader::new(File::open(path)?))
-    };
+/// Opens a file; `None` for interlaced and animated files, and broken headers.
+pub fn open(source: &Source, file: &RegularFile, _: Limits) -> Result<Option<Box<dyn ReadRows>>> {
+    let input = BufReader::with_capacity(1 << 16, file.reader(0));
     // The error is reported when the image is decoded as a whole instead.
-    let Ok((reader, page)) = open() else { return Ok(None) };
+    let opened = open::open(input, BufReader::new(file.reader(0)));
+    let Ok((reader, page)) = opened else { return Ok(None) };
     let info = reader.info();
     // Animations and interlaced images do not store their rows in order.
     let is_animated = info.animation_control.is_some_and(|animation| {

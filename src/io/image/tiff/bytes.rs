@@ -1,9 +1,10 @@
 //! Access to the bytes of a TIFF file at any offset, in memory or on disk.
 
-use std::{borrow::Cow, fs::File, io};
+use std::{borrow::Cow, fs::File, io, sync::Arc};
 
 use crate::{
     io::{
+        RegularFile,
         image::{codec::ReadAt, error::BoxError},
         parallel_file::read_full_at,
     },
@@ -24,12 +25,13 @@ impl ReadAt for &[u8] {
 
 #[derive(Debug)]
 pub struct FileBytes {
-    file: File,
+    file: Arc<File>,
     len: u64,
 }
 
 impl FileBytes {
-    pub fn new(file: File) -> io::Result<Self> {
+    pub fn new(file: &RegularFile) -> io::Result<Self> {
+        let file = file.file().clone();
         let len = file.metadata()?.len();
         Ok(Self { file, len })
     }

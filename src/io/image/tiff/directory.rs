@@ -4,8 +4,6 @@
 use std::{
     borrow::Cow,
     collections::HashSet,
-    fs,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +12,10 @@ use std::{
 
 use super::bytes::FileBytes;
 use crate::{
-    io::image::{codec::ReadAt, error::BoxError},
+    io::{
+        RegularFile,
+        image::{codec::ReadAt, error::BoxError},
+    },
     util::memory,
 };
 
@@ -148,8 +149,8 @@ impl<'a> TiffFile<'a> {
     }
 
     /// Opens a file and reads its header.
-    pub fn open_path(path: &Path) -> Result<TiffFile<'static>, BoxError> {
-        TiffFile::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
+    pub fn open_file(file: &RegularFile) -> Result<TiffFile<'static>, BoxError> {
+        TiffFile::open(Arc::new(FileBytes::new(file)?))
     }
 
     /// Reads the header of a block in memory with the structure of a TIFF file.

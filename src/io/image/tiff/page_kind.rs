@@ -1,9 +1,7 @@
 //! Meaning of the pages of a file: images, or slices of a volume.
 
-use std::path::Path;
-
 use super::{directory::TiffFile, planes::Planes, stack, tag};
-use crate::io::image::error::BoxError;
+use crate::io::{RegularFile, image::error::BoxError};
 
 /// Meaning of the pages of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,24 +15,24 @@ pub enum PageKind {
 }
 
 impl PageKind {
-    /// Reads the directories of the file at `path`.
-    pub fn read(path: &Path) -> Result<Self, BoxError> {
-        Ok(match has_slices(path)? {
+    /// Reads the directories of the file `input`.
+    pub fn read(input: &RegularFile) -> Result<Self, BoxError> {
+        Ok(match has_slices(input)? {
             true => Self::Slices,
-            false if TiffFile::open_path(path)?.pages()?.offsets.len() > 1 => Self::Several,
+            false if TiffFile::open_file(input)?.pages()?.offsets.len() > 1 => Self::Several,
             false => Self::One,
         })
     }
 }
 
-/// Whether the file at `path` states that its pages are slices of volumes, by its first directory.
-pub fn has_slices(path: &Path) -> Result<bool, BoxError> {
-    let file = TiffFile::open_path(path)?;
+/// Whether the file `input` states that its pages are slices of volumes, by its first directory.
+pub fn has_slices(input: &RegularFile) -> Result<bool, BoxError> {
+    let file = TiffFile::open_file(input)?;
     let directory = file.directory(file.first_directory)?;
     let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
     let has_more = || -> Result<bool, BoxError> {
         // Slices without directories follow the first one.
-        Ok(directory.next != 0 || Planes::open(path, 1)?.description.dims[2] > 1)
+        Ok(directory.next != 0 || Planes::open(input, 1)?.description.dims[2] > 1)
     };
     Ok(stack::states_slices(&description) && has_more()?)
 }

@@ -1,6 +1,6 @@
 //! Pages of a file as images, decoded as a whole or by rows.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     color_conversion::ColorConversion,
@@ -20,7 +20,7 @@ use crate::{
         samples::Samples,
     },
     io::{
-        Limits, Source,
+        Limits, RegularFile, Source,
         image::{
             codec::ReadAt,
             error::{BoxError, catch_panic},
@@ -158,9 +158,9 @@ fn usable_levels(file: &TiffFile<'_>, pages: &PageList) -> Option<([usize; 2], V
     is_usable.then(size).flatten().map(|size| (size, levels))
 }
 
-/// Size of the image of the file at `path`, and the sizes of its smaller copies, the smallest first.
-pub fn smaller_sizes(path: &Path) -> Result<Option<SmallerSizes>, BoxError> {
-    let file = TiffFile::open_path(path)?;
+/// Size of the image of the file `input`, and the sizes of its smaller copies, the smallest first.
+pub fn smaller_sizes(input: &RegularFile) -> Result<Option<SmallerSizes>, BoxError> {
+    let file = TiffFile::open_file(input)?;
     let levels = usable_levels(&file, &file.pages()?);
     Ok(levels.map(|(full, levels)| (full, levels.into_iter().map(|(_, size)| size).collect())))
 }
@@ -274,12 +274,15 @@ struct TiffRows {
     is_strict: bool,
 }
 
-/// Opens a file; `None` for other formats and broken headers.
-pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
-    let Some(path) = source.path() else { return Ok(None) };
+/// Opens a file; `None` for broken headers.
+pub fn open_rows(
+    source: &Source,
+    input: &RegularFile,
+    limits: Limits,
+) -> Result<Option<Box<dyn ReadRows>>> {
     // The error is reported when the image is decoded as a whole instead.
     let opened = catch_panic(|| {
-        let file = TiffFile::open_path(path)?;
+        let file = TiffFile::open_file(input)?;
         let pages = file.pages()?;
         let description = TiffDescription::read(&file, &pages)?;
         let opened = OpenedPage::new(&file, pages.offsets[0], &description)?;
@@ -390,7 +393,9 @@ mod tests {
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut count = 0;
         for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {
-            let file = TiffFile::open_path(&path).unwrap();
+            let source = Source::from(&*path);
+            let input = source.regular().unwrap().unwrap();
+            let file = TiffFile::open_file(&input).unwrap();
             let directory = file.directory(file.pages().unwrap().offsets[0]).unwrap();
             let page = Page::read(&file, &directory).unwrap();
             let height = page.size[1];

@@ -1,7 +1,7 @@
 //! Pages of a file as planes of volumes: their order and spacing, from the descriptions of ImageJ, OME-XML and tifffile
 //! if present, and sample values as stored, neither scaled nor converted to other colours.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     color_conversion::ColorConversion,
@@ -25,7 +25,7 @@ use crate::{
         placement::Placement,
     },
     io::{
-        Limits,
+        Limits, RegularFile,
         image::error::BoxError,
         volume::header::{Description, Endian, Loss, StoredType},
     },
@@ -76,9 +76,9 @@ impl StackShape {
 const MAX: usize = 1 << 24;
 
 impl Planes {
-    /// Opens the file at `path`, which is the first of `files` files with slices.
-    pub fn open(path: &Path, files: usize) -> Result<Self, BoxError> {
-        let file = TiffFile::open_path(path)?;
+    /// Opens the file `input`, which is the first of `files` files with slices.
+    pub fn open(input: &RegularFile, files: usize) -> Result<Self, BoxError> {
+        let file = TiffFile::open_file(input)?;
         let PageList { offsets: pages, loss, .. } = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;

@@ -1,7 +1,5 @@
 //! Properties of a file, from its directories.
 
-use std::path::Path;
-
 use super::{
     color_conversion::ColorConversion,
     density::density,
@@ -11,14 +9,17 @@ use super::{
     pages::TiffDescription,
     tag,
 };
-use crate::io::image::{
-    error::BoxError,
-    probe::{Probe, format_density},
+use crate::io::{
+    RegularFile,
+    image::{
+        error::BoxError,
+        probe::{Probe, format_density},
+    },
 };
 
-/// Reads the properties of the file at `path` from its directories.
-pub fn probe(path: &Path, _: Option<&[u8]>) -> Result<Probe, BoxError> {
-    let file = TiffFile::open_path(path)?;
+/// Reads the properties of the file `input` from its directories.
+pub fn probe(input: &RegularFile, _: Option<&[u8]>) -> Result<Probe, BoxError> {
+    let file = TiffFile::open_file(input)?;
     let pages = file.pages()?;
     let first = pages.offsets[0];
     let directory = file.directory(first)?;

@@ -1,6 +1,6 @@
 //! Sorts the slices of a series, splits them into volumes, and finds their placement.
 
-use std::{collections::BTreeMap, iter::repeat_n, path::PathBuf};
+use std::{collections::BTreeMap, iter::repeat_n};
 
 use super::{
     attributes::{
@@ -17,9 +17,12 @@ use crate::{
         placement::{Placement, Space},
         vec3::dot,
     },
-    io::volume::{
-        header::{BoxError, Description, Loss, StoredType},
-        slices::names::display_name,
+    io::{
+        Source,
+        volume::{
+            header::{BoxError, Description, Loss, StoredType},
+            slices::names::source_name,
+        },
     },
 };
 
@@ -57,7 +60,7 @@ pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, 
     let mut losses = Vec::new();
     let mut groups = grouped(images, |a, b| a.format.comparable() == b.format.comparable());
     let (mut images, others) = largest(&mut groups, |group| slice_count(group));
-    report_others(others.flat_map(|image| repeat_n(image.path, image.count)), &mut losses);
+    report_others(others.flat_map(|image| repeat_n(image.source, image.count)), &mut losses);
     // Instance numbers order slices without positions, and slices at one position.
     images.sort_by(|a, b| {
         let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
@@ -90,7 +93,7 @@ pub fn arrange(images: Vec<Image>, mut warnings: Vec<String>) -> Result<Series, 
         (p, q) => p == q,
     });
     let (slices, others) = largest(&mut groups, Vec::len);
-    report_others(others.map(|(slice, _)| images[slice.image].path.clone()), &mut losses);
+    report_others(others.map(|(slice, _)| images[slice.image].source.clone()), &mut losses);
     let (slices, planes): (Vec<Slice>, Vec<Option<Plane>>) = slices.into_iter().unzip();
     let first = &images[slices[0].image];
     let PixelFormat { columns, rows, .. } = first.format;
@@ -120,9 +123,9 @@ fn largest<T>(
 }
 
 /// Adds a loss that names a file with slices outside of the volume: some series contain scout images and screenshots.
-fn report_others(mut files: impl Iterator<Item = PathBuf>, losses: &mut Vec<Loss>) {
+fn report_others(mut files: impl Iterator<Item = Source>, losses: &mut Vec<Loss>) {
     if let Some(first) = files.next() {
-        let (count, name) = (files.count() + 1, display_name(&first));
+        let (count, name) = (files.count() + 1, source_name(&first));
         let loss = format!(
             "{count} slices of another size, type, spacing or orientation are ignored, such as {name}"
         );
@@ -394,7 +397,7 @@ impl Series {
 
     /// The name of the file of a slice, by its number before sorting.
     fn file_name(&self, slice: usize) -> String {
-        display_name(&self.image(slice).path)
+        source_name(&self.image(slice).source)
     }
 
     /// The image of a slice, by its number before sorting.

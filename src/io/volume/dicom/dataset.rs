@@ -2,11 +2,7 @@
 //! implicit value representations (VR), deflated or not. Only the few attributes that a volume needs are read; all
 //! others are skipped.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom},
-    path::Path,
-};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::read::DeflateDecoder;
 
@@ -19,7 +15,11 @@ use super::{
     csa,
     syntax::Syntax,
 };
-use crate::io::volume::header::{BoxError, Endian};
+use crate::io::{
+    Source,
+    parallel_file::ParallelFile,
+    volume::header::{BoxError, Endian},
+};
 
 /// Maximum size in bytes of a value that is read.
 const MAX_VALUE: u32 = 1 << 16;
@@ -66,8 +66,8 @@ pub struct Dataset {
 /// The bytes of a data set, inflated.
 #[derive(Debug)]
 pub enum Input {
-    File(BufReader<File>),
-    Inflated(Box<BufReader<DeflateDecoder<BufReader<File>>>>),
+    File(BufReader<ParallelFile>),
+    Inflated(Box<BufReader<DeflateDecoder<BufReader<ParallelFile>>>>),
 }
 
 impl Read for Input {
@@ -80,16 +80,15 @@ impl Read for Input {
 }
 
 impl Input {
-    /// Opens `path` at offset `at` of the file, or of the inflated data set if it is `deflated`.
-    pub fn open(path: &Path, deflated: bool, at: u64) -> io::Result<Self> {
-        let mut file = BufReader::new(File::open(path)?);
+    /// Opens `source` at offset `at` of the file, or of the inflated data set if it is `deflated`.
+    pub fn open(source: &Source, deflated: bool, at: u64) -> io::Result<Self> {
+        let mut file = BufReader::new(source.reader(0)?);
         let mut input = match deflated {
             false => Self::File(file),
             true => {
                 let mut input = Parser::new(Self::File(file), Syntax::PLAIN, 0);
                 let begin = input.meta().map(|meta| meta.0).map_err(io::Error::other)?;
-                file = BufReader::new(File::open(path)?);
-                file.seek(SeekFrom::Start(begin))?;
+                file = BufReader::new(source.reader(begin)?);
                 Self::Inflated(Box::new(BufReader::new(DeflateDecoder::new(file))))
             }
         };
@@ -415,9 +414,9 @@ fn item_level(tag: Tag, level: Level) -> Option<ItemLevel> {
     Some(level)
 }
 
-/// Reads the attributes of `path` up to its pixels.
-pub fn read(path: &Path) -> Result<Dataset, BoxError> {
-    let file = BufReader::new(File::open(path)?);
+/// Reads the attributes of `source` up to its pixels.
+pub fn read(source: &Source) -> Result<Dataset, BoxError> {
+    let file = BufReader::new(source.reader(0)?);
     let mut parser = Parser::new(Input::File(file), Syntax::PLAIN, 0);
     let (begin, uid) = parser.meta()?;
     let mut syntax = match &uid {
@@ -433,8 +432,8 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         syntax.explicit = found.explicit;
     }
     let input = match syntax.deflated {
-        true => Input::open(path, true, 0)?,
-        false => Input::open(path, false, begin)?,
+        true => Input::open(source, true, 0)?,
+        false => Input::open(source, false, begin)?,
     };
     let mut parser = Parser::new(input, syntax, if syntax.deflated { 0 } else { begin });
     let mut data = Dataset {

@@ -3,7 +3,6 @@
 use std::{
     io::{self, Read},
     ops::Range,
-    path::Path,
 };
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
     pixel_format::PixelFormat,
     syntax::Compression,
 };
-use crate::io::volume::header::BoxError;
+use crate::io::{Source, volume::header::BoxError};
 
 /// Positions of the bytes of each frame, as offsets in the data set.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +24,7 @@ pub enum Frames {
 
 /// Finds the `count` frames of a file of `len` bytes.
 pub fn frames(
-    path: &Path,
+    source: &Source,
     data: &Dataset,
     format: &PixelFormat,
     count: usize,
@@ -37,7 +36,7 @@ pub fn frames(
         if data.syntax.compression == Compression::None {
             return Err("uncompressed pixels of undefined length".into());
         }
-        return fragments(path, data, &pixels, count, len).map(Frames::Compressed);
+        return fragments(source, data, &pixels, count, len).map(Frames::Compressed);
     };
     if data.syntax.compression != Compression::None {
         return Err(
@@ -67,13 +66,13 @@ pub fn frames(
 /// Groups the fragments by frame (PS3.5, A.4): one per frame if their numbers are equal, else split where the Basic or the
 /// Extended Offset Table states it, or where a picture begins.
 fn fragments(
-    path: &Path,
+    source: &Source,
     data: &Dataset,
     pixels: &Pixels,
     count: usize,
     len: u64,
 ) -> Result<Vec<Vec<Range<u64>>>, BoxError> {
-    let (offsets, found, begins_picture) = items(path, data, pixels, count, len)?;
+    let (offsets, found, begins_picture) = items(source, data, pixels, count, len)?;
     if count == 1 {
         return Ok(vec![found]);
     }
@@ -113,14 +112,14 @@ type Items = (Vec<u64>, Vec<Range<u64>>, Vec<bool>);
 /// first item; the bytes of the fragments in the file of `len` bytes; and whether each begins as a picture. Offsets are
 /// those of the items' headers, counted from that of the first fragment.
 fn items(
-    path: &Path,
+    source: &Source,
     data: &Dataset,
     pixels: &Pixels,
     count: usize,
     len: u64,
 ) -> Result<Items, BoxError> {
     const MAX_FRAGMENTS: usize = 1 << 22;
-    let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
+    let mut input = Input::open(source, data.syntax.deflated, pixels.at)?;
     let mut at = pixels.at;
     let mut table: Option<Vec<u64>> = None;
     let (mut found, mut begins_picture) = (Vec::new(), Vec::new());

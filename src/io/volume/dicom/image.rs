@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     io::{
-        temporary_file, temporary_folder,
+        Source, temporary_file, temporary_folder,
         volume::{
             header::{BoxError, Scale},
             stream,
@@ -31,7 +30,7 @@ use crate::{
 /// A file with pixels: its attributes, and the positions of its frames.
 #[derive(Debug)]
 pub struct Image {
-    pub path: PathBuf,
+    pub source: Source,
     pub data: Dataset,
     /// Storage of a frame.
     pub stored: PixelFormat,
@@ -49,7 +48,7 @@ pub struct Image {
 /// A file that cannot be read, with the attributes that are known.
 #[derive(Debug)]
 pub struct Refusal {
-    pub path: PathBuf,
+    pub source: Source,
     pub top: Attributes,
     pub error: BoxError,
 }
@@ -57,16 +56,16 @@ pub struct Refusal {
 impl Refusal {
     /// The error of reading the file.
     pub fn into_error(self) -> Error {
-        unreadable(&self.path, self.error)
+        unreadable(&self.source, self.error)
     }
 }
 
 impl Image {
     /// Reads the attributes of a file, but not its pixels. `None` if the file has no pixels.
-    pub fn open(path: &Path) -> Result<Option<Self>, Refusal> {
-        let refusal = |top, error| Refusal { path: path.to_owned(), top, error };
+    pub fn open(source: &Source) -> Result<Option<Self>, Refusal> {
+        let refusal = |top, error| Refusal { source: source.clone(), top, error };
         let mut data =
-            dataset::read(path).map_err(|error| refusal(Attributes::default(), error))?;
+            dataset::read(source).map_err(|error| refusal(Attributes::default(), error))?;
         let Some(pixels) = data.pixels else { return Ok(None) };
         let layout = || -> Result<_, BoxError> {
             if let Compression::Refused(name) = data.syntax.compression {
@@ -88,8 +87,8 @@ impl Image {
                     format!("more slices than the maximum of {}", dataset::MAX_FRAMES).into()
                 );
             }
-            let len = std::fs::metadata(path)?.len();
-            Ok((stored, mosaic, slices, frames::frames(path, &data, &stored, count, len)?))
+            let len = source.size()?.unwrap_or(0);
+            Ok((stored, mosaic, slices, frames::frames(source, &data, &stored, count, len)?))
         };
         let (stored, mosaic, count, frames) = match layout() {
             Ok(layout) => layout,
@@ -98,8 +97,8 @@ impl Image {
         // They are read again with each frame.
         data.top.0.retain(|tag, _| ![PALETTE_DATA, PALETTE_SEGMENTS].as_flattened().contains(tag));
         let format = stored.of_slices(mosaic.map_or(1, |mosaic| mosaic.side));
-        let (path, inflated) = (path.to_owned(), Mutex::default());
-        Ok(Some(Self { path, data, stored, format, frames, mosaic, count, inflated }))
+        let (source, inflated) = (source.clone(), Mutex::default());
+        Ok(Some(Self { source, data, stored, format, frames, mosaic, count, inflated }))
     }
 
     /// Number of frames.
@@ -118,7 +117,7 @@ impl Image {
     pub fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let is_deflated = self.data.syntax.deflated;
         if !is_deflated || self.frame_count() == 1 {
-            return Input::open(&self.path, is_deflated, at)?.read_exact(bytes);
+            return Input::open(&self.source, is_deflated, at)?.read_exact(bytes);
         }
         let pixels = self.data.pixels.expect("checked before");
         let mut inflated = self.inflated.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +125,7 @@ impl Image {
             Some(file) => file,
             none => {
                 let mut file = temporary_file(&temporary_folder())?;
-                let input = Input::open(&self.path, true, pixels.at)?;
+                let input = Input::open(&self.source, true, pixels.at)?;
                 io::copy(&mut input.take(pixels.len.unwrap_or(u64::MAX)), &mut file)?;
                 none.insert(file)
             }
@@ -176,13 +175,12 @@ pub struct Slice {
 }
 
 /// Adds the name of the file to an error of reading it.
-pub fn unreadable(path: &Path, error: BoxError) -> Error {
-    let name = path.display();
-    let message = format!("cannot read {name} as DICOM");
+pub fn unreadable(source: &Source, error: BoxError) -> Error {
+    let message = format!("cannot read {source} as DICOM");
     match error.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Error::bad_input(format_args!("{message}: file ends early"))
         }
-        _ => stream::unreadable(&name, message, error),
+        _ => stream::unreadable(source, message, error),
     }
 }

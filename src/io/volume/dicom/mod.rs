@@ -26,10 +26,7 @@ mod syntax;
 mod times;
 
 use std::{
-    fs::File,
-    io::Read,
     mem::take,
-    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -66,19 +63,14 @@ pub const FORMAT: Format = Format {
 /// Many files have numbers as names, and no extension.
 const EXTENSIONS: &[&str] = &["dcm", "dicom", "ima"];
 
-/// Whether `path` is a DICOM file: by its extension, or by `DICM` after a preamble of 128 bytes. Files with names of
+/// Whether `source` is a DICOM file: by its extension, or by `DICM` after a preamble of 128 bytes. Files with names of
 /// images are not opened to find out.
-pub fn is_dicom(path: &Path) -> bool {
-    if has_image_name(&Source::File(path.to_owned())) || !path.is_file() {
+pub fn is_dicom(source: &Source) -> bool {
+    if has_image_name(source) || !matches!(source.size(), Ok(Some(_))) {
         return false;
     }
-    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    if extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str())) {
-        return true;
-    }
-    let mut first = [0; 132];
-    File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok())
-        && dataset::has_signature(&first)
+    EXTENSIONS.contains(&&*source.extension())
+        || matches!(source.regular(), Ok(Some(file)) if dataset::has_signature(&file.first))
 }
 
 /// The slices of a series, in the order of z, volume by volume.
@@ -96,19 +88,19 @@ impl Slices for SeriesSlices {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         let Slice { image: index, number, scale } = self.slices[z];
         let image = &self.images[index];
-        let path = &image.path;
+        let source = &image.source;
         let Some(number) = number else {
             samples.fill(0);
             return Ok(());
         };
         let fits = pixels::read((image, index), number, (scale, self.dtype), &self.cache, samples)
-            .map_err(|error| unreadable(path, error))?;
+            .map_err(|error| unreadable(source, error))?;
         if !fits && !self.clipping_reported.swap(true, Ordering::Relaxed) {
             let lost = format_args!(
                 "values outside of the range that the file states are clipped to {}",
                 self.dtype
             );
-            losses::report(path.display(), lost, self.is_strict.load(Ordering::Relaxed))?;
+            losses::report(source, lost, self.is_strict.load(Ordering::Relaxed))?;
         }
         Ok(())
     }
@@ -143,7 +135,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     description.scale = slices[0].scale.filter(|_| have_same_scale(&slices));
     let dtype = value_type(&images, &slices);
     description.dtype = dtype;
-    let file_size = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
+    let file_size = |image: &Image| image.source.size().ok().flatten().unwrap_or(0);
     description.file_bytes = Some(images.iter().map(file_size).sum());
     let (cache, clipping_reported, is_strict) = Default::default();
     let slices = SeriesSlices { images, slices, dtype, cache, clipping_reported, is_strict };
@@ -151,13 +143,13 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 }
 
 /// Opens all `files`. Returns those with pixels, those that cannot be read, and the names of those without pixels.
-fn open_images(files: &[PathBuf]) -> (Vec<Image>, Vec<Refusal>, Vec<PathBuf>) {
-    let opened = files.iter().par_map(|path| Image::open(path));
+fn open_images(files: &[Source]) -> (Vec<Image>, Vec<Refusal>, Vec<Source>) {
+    let opened = files.iter().par_map(Image::open);
     let (mut images, mut refused, mut without_pixels) = Default::default();
-    for (path, image) in files.iter().zip(opened) {
+    for (file, image) in files.iter().zip(opened) {
         match image {
             Ok(Some(image)) => Vec::push(&mut images, image),
-            Ok(None) => Vec::push(&mut without_pixels, path.clone()),
+            Ok(None) => Vec::push(&mut without_pixels, file.clone()),
             Err(refusal) => Vec::push(&mut refused, refusal),
         }
     }

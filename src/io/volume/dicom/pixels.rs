@@ -101,7 +101,7 @@ fn read_frame(image: &Image, number: usize) -> Result<Frame, BoxError> {
 
 /// The grey of the colours of a palette at the indices `stored`.
 fn look_up(image: &Image, stored: &[u8], format: &PixelFormat) -> Result<Vec<u8>, BoxError> {
-    let data = dataset::read(&image.path)?;
+    let data = dataset::read(&image.source)?;
     let (table, first) = palette::grey(&data.top, image.data.syntax.endian)?;
     let mut indices = memory::zeros::<i32>(format.count())?;
     convert(stored, format, None, Dtype::I32, bytemuck::cast_slice_mut(&mut indices));
@@ -190,7 +190,7 @@ fn read_compressed(
     let mut packed = Vec::new();
     for fragment in fragments {
         let bytes = fragment.end - fragment.start;
-        let input = Input::open(&image.path, syntax.deflated, fragment.start)?;
+        let input = Input::open(&image.source, syntax.deflated, fragment.start)?;
         packed.try_reserve(bytes as usize)?;
         input.take(bytes).read_to_end(&mut packed)?;
     }

@@ -1,16 +1,13 @@
 //! Image files as slices: one slice per file, all of one size and type. Colours become grey as in ImageJ,
 //! `(r + g + b) / 3`; alpha is ignored.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     grey::grey,
-    names::{display_name, is_image_file},
+    names::{is_image_file, source_name},
     stack::Slices,
-    tiff::slice,
+    tiff::{open_planes, slice},
 };
 use crate::{
     data::{dtype::Dtype, image::Image},
@@ -37,7 +34,7 @@ pub const FORMAT: Format = Format {
 };
 
 struct ImageFiles {
-    files: Vec<PathBuf>,
+    files: Vec<Source>,
     has_planes: bool,
     size: [usize; 2],
     dtype: Dtype,
@@ -65,7 +62,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { ref source, files, warnings, .. } = input;
     let probes: Vec<Probe> = files
         .iter()
-        .par_map(|file| probe(&Source::File(file.clone()), MAX_PAGE_SEARCH))
+        .par_map(|file| probe(file, MAX_PAGE_SEARCH))
         .into_iter()
         .collect::<Result<_>>()?;
     let first =
@@ -75,8 +72,8 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
     let tiff = match has_planes(&files[0]) {
-        true => Some(Planes::open(&files[0], files.len()).map_err(|error| {
-            Error::bad_input(format_args!("cannot decode {}", files[0].display())).caused_by(error)
+        true => Some(open_planes(&files[0], files.len()).map_err(|error| {
+            Error::bad_input(format_args!("cannot decode {}", files[0])).caused_by(error)
         })?),
         false => None,
     };
@@ -118,7 +115,7 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     if tiff.is_none() && probes.iter().any(|probe| probe.has_alpha) {
         description.losses.push("alpha is ignored".into());
     }
-    let file_size = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
+    let file_size = |file: &Source| file.size().ok().flatten().unwrap_or(0);
     let largest = files.iter().map(&file_size).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     description.variant = Some(format!("{} slices", first.format).into());
@@ -129,33 +126,33 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
 }
 
 /// Checks that images have the same properties, and each one page.
-fn check_uniform(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<()> {
+fn check_uniform(source: &Source, files: &[Source], probes: &[Probe]) -> Result<()> {
     let first = &probes[0];
     if let Some(other) =
         probes.iter().position(|probe| required_properties(probe) != required_properties(first))
     {
         return Err(Error::bad_input(format_args!(
             "{source}: {} is {}, but {} is {}; select files of one kind by a pattern such as '*.png'",
-            display_name(&files[other]),
+            source_name(&files[other]),
             summary(&probes[other]),
-            display_name(&files[0]),
+            source_name(&files[0]),
             summary(first),
         )));
     }
     match probes.iter().position(|probe| probe.pages > Some(1)) {
         Some(many) if files.len() > 1 => Err(Error::bad_input(format_args!(
             "{source}: {} has several pages; expected one per slice",
-            display_name(&files[many]),
+            source_name(&files[many]),
         ))),
         _ => Ok(()),
     }
 }
 
-fn read(file: &Path, has_planes: bool, limits: Limits) -> Result<Image> {
+fn read(file: &Source, has_planes: bool, limits: Limits) -> Result<Image> {
     if has_planes {
         return slice(file);
     }
-    read_image(&Source::File(file.to_owned()), limits, &Timings::new(false))
+    read_image(file, limits, &Timings::new(false))
 }
 
 impl Slices for ImageFiles {
@@ -166,8 +163,7 @@ impl Slices for ImageFiles {
         if ([width, height], samples.dtype()) != (self.size, self.dtype) {
             let [x, y] = self.size;
             return Err(Error::bad_input(format_args!(
-                "{} is {width}x{height} of {}, but the slices are {x}x{y} of {}",
-                file.display(),
+                "{file} is {width}x{height} of {}, but the slices are {x}x{y} of {}",
                 samples.dtype(),
                 self.dtype
             )));

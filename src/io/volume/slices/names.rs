@@ -26,8 +26,8 @@ pub fn is_multi_file(source: &Source) -> bool {
 }
 
 /// Whether the name of a file is that of an image.
-pub fn is_image_file(path: &Path) -> bool {
-    has_image_name(&Source::File(path.to_owned())) && path.is_file()
+pub fn is_image_file(source: &Source) -> bool {
+    has_image_name(source) && source.path().is_some_and(Path::is_file)
 }
 
 /// The path of `source`, if it is a folder or a pattern of files, not a store.
@@ -41,7 +41,7 @@ fn is_pattern(path: &Path) -> bool {
 }
 
 /// Lists the files of the folder or pattern `path` in natural order, without hidden ones and folders.
-pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
+pub fn files(source: &Source, path: &Path) -> Result<Vec<Source>> {
     let failed = |error: io::Error| Error::io("read", path, error);
     let mut files = Vec::new();
     let mut add = |file: PathBuf| -> Result<()> {
@@ -69,7 +69,7 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     files.sort_by(|a, b| natural(a, b));
-    Ok(files)
+    Ok(files.into_iter().map(Source::from).collect())
 }
 
 /// Adds all fitting files in folders below `path` to `files`, except in Zarr stores. Gives up if more than `max_others`
@@ -77,8 +77,8 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
 pub fn add_nested(
     source: &Source,
     path: &Path,
-    (fits, max_others): (fn(&Path) -> bool, usize),
-    files: &mut Vec<PathBuf>,
+    (fits, max_others): (fn(&Source) -> bool, usize),
+    files: &mut Vec<Source>,
 ) -> Result<()> {
     const MAX_DEPTH: usize = 16;
     let (mut folders, mut visited, before) = (vec![(path.to_owned(), 0)], 0, files.len());
@@ -157,14 +157,18 @@ pub fn display_name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The name of the file `source`, for a message.
+pub fn source_name(source: &Source) -> String {
+    source.path().map(display_name).unwrap_or_default()
+}
+
 /// A warning about files that are not slices.
-pub fn skipped(files: &[impl AsRef<Path>]) -> Vec<String> {
-    let display_name = |file: &_| display_name(AsRef::as_ref(file));
+pub fn skipped(files: &[Source]) -> Vec<String> {
     match files {
         [] => Vec::new(),
-        [file] => vec![format!("skipped {}: not an image slice", display_name(file))],
+        [file] => vec![format!("skipped {}: not an image slice", source_name(file))],
         [file, ..] => {
-            let (count, file) = (files.len(), display_name(file));
+            let (count, file) = (files.len(), source_name(file));
             vec![format!("skipped {count} files such as {file}: not image slices")]
         }
     }
@@ -208,12 +212,12 @@ mod tests {
         }
         let found = |max_others| {
             let mut files = Vec::new();
-            let fits = |file: &Path| file.ends_with("wanted");
-            let source = Source::File(path.to_owned());
+            let fits = |file: &Source| file.path().is_some_and(|path| path.ends_with("wanted"));
+            let source = Source::from(path);
             add_nested(&source, path, (fits, max_others), &mut files).unwrap();
             files
         };
-        assert_eq!(found(4), [path.join("c/wanted")]);
+        assert_eq!(found(4), [Source::from(path.join("c/wanted"))]);
         assert!(found(3).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The pages of a TIFF file as slices, and volumes written as TIFF, as ImageJ writes them.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use super::{grey::grey, stack::Slices};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         samples::Samples,
     },
     io::{
+        Source,
         image::{
             catch_panic, has_planes,
             tiff::{Planes, stack_header},
@@ -26,7 +27,7 @@ use crate::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    is_file: Some(|path| path.is_file() && has_planes(path)),
+    is_file: Some(has_planes),
     write: Some(WriteSupport {
         extensions: &["tif", "tiff"],
         // Each slice has a directory, all of which precede the samples.
@@ -44,7 +45,7 @@ struct TiffPages(Planes);
 /// Opens the pages of a file as slices.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let source = &input.source;
-    let planes = Planes::open(&input.files[0], 1).map_err(|error| {
+    let planes = open_planes(&input.files[0], 1).map_err(|error| {
         Error::bad_input(format_args!("cannot read {source} as a volume")).caused_by(error)
     })?;
     let mut description = planes.description.clone();
@@ -65,10 +66,16 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     Ok(OpenedVolume::from_slices(description, Arc::new(TiffPages(planes))))
 }
 
-/// Reads the only page of the file at `path`: its stored samples, or its colours decoded to RGB.
-pub fn slice(path: &Path) -> Result<Image> {
+/// Opens the pages of `source`, which is the first of `files` files with slices.
+pub fn open_planes(source: &Source, files: usize) -> Result<Planes, BoxError> {
+    let file = source.regular()?.ok_or("not a regular file")?;
+    Planes::open(&file, files)
+}
+
+/// Reads the only page of `source`: its stored samples, or its colours decoded to RGB.
+pub fn slice(source: &Source) -> Result<Image> {
     let read = || -> Result<Image, BoxError> {
-        let planes = Planes::open(path, 1)?;
+        let planes = open_planes(source, 1)?;
         if planes.channels > 1 {
             return planes.picture(0);
         }
@@ -80,9 +87,8 @@ pub fn slice(path: &Path) -> Result<Image> {
         let metadata = Metadata::default();
         Ok(Image { width, height, channels: 1, samples, is_linear: false, metadata })
     };
-    catch_panic(read).map_err(|error| {
-        Error::bad_input(format_args!("cannot decode {}", path.display())).caused_by(error)
-    })
+    catch_panic(read)
+        .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
 impl TiffPages {

@@ -4,6 +4,7 @@
 use std::{
     io,
     path::{Component, Path},
+    sync::Arc,
 };
 
 use serde::Serialize;
@@ -69,7 +70,7 @@ pub struct Image {
     pub format: &'static str,
     /// The version of Zarr.
     pub version: u8,
-    pub array: Array,
+    pub array: Arc<Array>,
     /// The folder of the array.
     pub store: Store,
     /// One axis for each dimension of the array.
@@ -148,7 +149,7 @@ impl Image {
                 Some("0.5") => "OME-Zarr 0.5",
                 _ => "OME-Zarr",
             },
-            array,
+            array: array.into(),
             store,
             axes,
             name: image.get("name").and_then(Value::as_str).map(str::to_owned),
@@ -186,7 +187,7 @@ impl Image {
             version: node.version,
             format: if node.version == 2 { "Zarr 2" } else { "Zarr 3" },
             axes: (0..dims).map(|axis| Axis::new(name(axis), None, None)).collect(),
-            array,
+            array: array.into(),
             store,
             name: None,
             omero: None,

@@ -23,6 +23,7 @@ mod store;
 mod unpack;
 mod write;
 
+pub use group::Image;
 pub use pyramid::{EXTENSION, Pyramid, PyramidOptions, check_store_path, is_zarr_path};
 pub use stack::{FORMAT, address_state, files};
 pub use store::{is_address, is_address_or_zip, is_store};

@@ -99,20 +99,13 @@ pub fn check_store_path(path: &Path) -> Result<()> {
 
 impl Pyramid {
     /// Plans the store of `dtype` samples for the volume of `file` that `layout` chooses, by default for all volumes.
-    /// `path` is the input's.
     pub fn new(
         file: &VolumeFile,
         dtype: Dtype,
-        path: Option<&Path>,
         layout: &Layout,
         options: PyramidOptions,
     ) -> Result<Self> {
-        let store = path.filter(|path| is_store(path));
-        let image = store.map(|path| Image::open(path, layout.level.unwrap_or(0)));
-        let image = image.transpose().map_err(|error| {
-            Error::bad_input("cannot read the metadata of the input").caused_by(error)
-        })?;
-        let image = image.as_ref();
+        let image = file.zarr.as_deref();
         let placement = file.placement.as_ref();
         let spacing = placement.map_or([1.0; 3], Placement::spacing);
         let first = placement.map_or([0.0; 3], |placement| placement.first);

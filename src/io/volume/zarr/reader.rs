@@ -174,7 +174,7 @@ impl ZarrSlices {
         position: &[usize],
         packed: Option<Vec<u8>>,
     ) -> Result<Option<Vec<u8>>> {
-        let Array { stored, endian, .. } = &self.slicing.array;
+        let Array { stored, endian, .. } = &*self.slicing.array;
         let expected = self.slicing.array.chunk_bytes();
         let decode = |packed: Vec<u8>| -> Result<Vec<u8>, BoxError> {
             let mut spare = self.spare();

@@ -1,11 +1,13 @@
 //! An array as volumes of slices.
 
+use std::sync::Arc;
+
 use super::array::Array;
 
 /// An array as volumes of slices: its x, y and z axes, and positions along its other axes.
 #[derive(Debug)]
 pub struct Slicing {
-    pub array: Array,
+    pub array: Arc<Array>,
     /// The axes of the array that are x, y and z.
     pub axes: [Option<usize>; 3],
     /// The axes that count volumes, the slowest first.
@@ -47,7 +49,7 @@ impl Slicing {
 
     /// Strides along x, y and z within a chunk, in samples.
     pub fn strides(&self) -> [usize; 3] {
-        let Array { chunk, order, .. } = &self.array;
+        let Array { chunk, order, .. } = &*self.array;
         self.axes.map(|axis| {
             let faster = order.iter().rev().take_while(|&&other| Some(other) != axis);
             faster.map(|&other| chunk[other]).product()
@@ -77,7 +79,7 @@ impl Slicing {
 
     /// The offset in samples, within its chunk, of the first sample of `position` along the axes other than x, y and z.
     pub fn first_in_chunk(&self, position: &[usize]) -> usize {
-        let Array { chunk, order, .. } = &self.array;
+        let Array { chunk, order, .. } = &*self.array;
         let (mut stride, mut first) = (1, 0);
         for &axis in order.iter().rev() {
             if !self.axes.contains(&Some(axis)) {

@@ -32,7 +32,7 @@ use crate::{
 
 /// The format.
 pub const FORMAT: Format = Format {
-    is_file: Some(store::is_store),
+    is_file: Some(|source| source.path().is_some_and(store::is_store)),
     has_channels: true,
     ..Format::new("Zarr", &["zarr"], open)
 };
@@ -40,17 +40,17 @@ pub const FORMAT: Format = Format {
 /// Opens the volume in a store.
 fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let RecognizedInput { ref source, layout, .. } = input;
-    let path = &*input.files[0];
+    let path = source.path().unwrap_or(Path::new(""));
     let unreadable = |error: BoxError| {
         stream::unreadable(&path.display(), format_args!("cannot read {source} as Zarr"), error)
     };
     let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
-    let Image { format, array, store, axes, name, metadata, losses, .. } = image;
-    let spatial = spatial(&axes);
+    let Image { array, axes, .. } = &image;
+    let spatial = spatial(axes);
     if spatial[0].is_none() {
         return Err(unreadable("the image has no x axis".into()));
     }
-    let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
+    let (at, others) = choice(source, layout, axes, spatial, &array.shape)?;
     let dtype = array.stored.read_as(None);
     let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
     let volumes = others.iter().try_fold(1, count);
@@ -58,22 +58,24 @@ fn open(input: RecognizedInput<'_>) -> Result<OpenedVolume> {
     let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
     let mut description = Description::new(dims, array.stored, 0);
     description.volumes = volumes;
-    description.volume_noun = volume_noun(&axes, &others, &array.shape);
+    description.volume_noun = volume_noun(axes, &others, &array.shape);
     description.endian = array.endian;
-    description.losses.extend(losses.into_iter().map(Loss::from));
-    let name = name.filter(|name| !name.is_empty());
+    description.losses.extend(image.losses.iter().map(Loss::from));
+    let name = image.name.clone().filter(|name| !name.is_empty());
     description.metadata.extend(name.map(|name| ("name".into(), name)));
-    description.metadata.extend(metadata);
-    if let Some(placement) = placement(&axes, spatial) {
+    description.metadata.extend(image.metadata.iter().cloned());
+    if let Some(placement) = placement(axes, spatial) {
         let first = spatial.into_iter().flatten().next();
         let unit = |axis: Option<usize>| axes[axis.or(first)?].unit.as_deref();
         description.set_placement_in(placement, spatial.map(unit));
     }
     let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
-    description.variant = Some(format.into());
+    description.variant = Some(image.format.into());
     description.file_bytes = Some(files(path).into_iter().map(size).sum());
-    let slicing = Slicing { array, axes: spatial, others, at };
-    Ok(OpenedVolume::from_slices(description, Arc::new(ZarrSlices::new(slicing, store, dtype))))
+    let slicing = Slicing { array: array.clone(), axes: spatial, others, at };
+    let slices = ZarrSlices::new(slicing, image.store.clone(), dtype);
+    let opened = OpenedVolume::from_slices(description, Arc::new(slices));
+    Ok(OpenedVolume { zarr: Some(Arc::new(image)), ..opened })
 }
 
 /// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that
@@ -166,7 +168,7 @@ pub fn address_state(source: &Source) -> Result<Option<u64>> {
         Error::io("read", path, error)
     })?;
     let mut hasher = FnvHasher::default();
-    let layout = (&image.array, &image.axes);
+    let layout = (&*image.array, &image.axes);
     hasher.write(&serde_json::to_vec(&layout).expect("plain data"));
     Ok(Some(hasher.finish()))
 }
