@@ -6,14 +6,16 @@ use std::{fs, path::Path};
 use crate::{
     common::{Measured, Noise, measured},
     memory_inputs::run_within_memory,
+    road_facts::with_input,
 };
 
 /// Filters, with the memory in MiB that their blocks get. Slow filters get few rows or slices of the small input. The tables of
 /// `label` and `threshold --hysteresis` depend on the samples: `label_memory.rs`.
-const FILTERS: [(&str, usize); 15] = [
+const FILTERS: [(&str, usize); 16] = [
     ("blur", 24),
     ("blur --method box --radius 3", 24),
     ("blur --linear", 24),
+    ("math (a+1)*(a-1)", 24),
     ("median", 8),
     ("median --radius 3", 8),
     ("morph --op open --radius 2", 24),
@@ -69,10 +71,10 @@ fn estimate(run: &Measured) -> (f64, bool) {
 /// Compares the estimates of `command` with its memory in excess of a run on the tiny input: for the small input as a
 /// whole, and for one larger than `mib` MiB in blocks.
 fn assert_estimated(folder: &Path, (command, mib): (&str, usize), inputs: &Inputs, output: &str) {
-    let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
     let run = |input: &str, limit: &str| {
         // Each thread has a heap.
-        let line = format!("-v --threads 2 --max-memory {limit} {name} {input} {output} {flags}");
+        let line = with_input(command, &format!("{input} {output}"));
+        let line = format!("-v --threads 2 --max-memory {limit} {line}");
         let run = measured(folder, line.split_whitespace());
         assert_eq!(run.code, Some(0), "{line}: {run:?}");
         run

@@ -8,6 +8,7 @@ use crate::{
     common::{measured, program},
     inputs::{png_chunk, zlib},
     memory_inputs::run_within_memory,
+    road_facts::with_input,
 };
 
 /// A PNG of one pixel a row, whose file has `stored` rows.
@@ -81,6 +82,7 @@ fn memory_for_each_row_is_bounded() {
             "blur",
             "blur --method box --radius 2",
             "blur --linear",
+            "math 255-a",
             "median",
             "morph --op dilate",
             "threshold --value 3",
@@ -93,8 +95,7 @@ fn memory_for_each_row_is_bounded() {
             "resize --scale 200% --filter area",
             "project --axis y",
         ] {
-            let (name, flags) = command.split_once(' ').unwrap_or((command, ""));
-            let line = format!("{name} {input} {output} {flags}");
+            let line = with_input(command, &format!("{input} {output}"));
             let run = run_within_memory(folder, 8, line.trim_end());
             assert_eq!(run.code, Some(0), "{line}: {run:?}");
         }

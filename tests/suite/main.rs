@@ -74,6 +74,7 @@ mod limits;
 mod local_threshold;
 mod long_axes;
 mod luminance;
+mod math;
 mod median;
 mod memory;
 mod memory_inputs;

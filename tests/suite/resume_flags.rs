@@ -69,7 +69,7 @@ const WRITING: [Case<'_>; 11] = [
     ("strict", "p.pgm", "png", "", "--strict"),
 ];
 
-const FILTERS: [(&str, &[Case<'_>]); 15] = [
+const FILTERS: [(&str, &[Case<'_>]); 16] = [
     (
         "blur",
         &[
@@ -126,6 +126,19 @@ const FILTERS: [(&str, &[Case<'_>]); 15] = [
             ("min-size", "p.pgm", "png", "", "--min-size 3"),
             ("table", "p.pgm", "png", "", "--table OUT.csv"),
             ("intensity", "p.pgm", "png", "--table OUT.csv", "--table OUT.csv --intensity p.pgm"),
+        ],
+    ),
+    (
+        "math a*2",
+        &[
+            ("dtype", "p.pgm", "tif", "", "--dtype u16"),
+            (
+                "raw-dtype",
+                "d.raw",
+                "nrrd",
+                "--dims 4x4x2 --raw-dtype u16",
+                "--dims 4x4x2 --raw-dtype i16",
+            ),
         ],
     ),
     (
@@ -290,7 +303,7 @@ const SCAN: [Case<'_>; 5] = [
 fn flags_of(command: &str) -> BTreeSet<String> {
     let mut parser = cli::command();
     parser.build();
-    let command = parser.find_subcommand(command).unwrap();
+    let command = parser.find_subcommand(command.split(' ').next().unwrap()).unwrap();
     let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
     shown.filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
 }

@@ -385,6 +385,9 @@ impl Runner {
 
 /// The step with its inputs after the command.
 pub fn with_input(step: &str, inputs: &str) -> String {
-    let (command, flags) = step.split_once(' ').unwrap_or((step, ""));
+    // The expression of `math` is before its inputs.
+    let words = if step.starts_with("math ") { 2 } else { 1 };
+    let end = step.match_indices(' ').nth(words - 1).map_or(step.len(), |(at, _)| at);
+    let (command, flags) = step.split_at(end);
     format!("{command} {inputs} {flags}")
 }

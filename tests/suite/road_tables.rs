@@ -1,8 +1,7 @@
 //! Tables of the test of roads: operations, sinks, modes, and which of them can be combined.
 
 use gpuproc::{
-    Axis, Blur, Chain, Crop, Device, Edge, Flip, GradientMagnitude, Interpolation, Label, Median,
-    Morph, MorphOperation, Pad, Projection, Resize, Rotate, Size, Threshold, UnsharpMask, Volume,
+    Axis, Blur, Chain, Crop, Device, Edge, Flip, GradientMagnitude, Interpolation, Label, Math, Median, Morph, MorphOperation, Pad, Projection, Resize, Rotate, Size, Threshold, UnsharpMask, Volume,
 };
 
 use crate::road_facts::{Form, half, values, with_input};
@@ -48,7 +47,7 @@ fn sobel(device: &Device, volume: &Volume<u8>, in_chain: bool) -> Vec<f64> {
     values(result)
 }
 
-pub const OPERATIONS: [Operation; 18] = [
+pub const OPERATIONS: [Operation; 19] = [
     operation!("blur", "blur --sigma 1", "40", Blur::gaussian(1.0)),
     operation!(
         "resize",
@@ -56,6 +55,7 @@ pub const OPERATIONS: [Operation; 18] = [
         "40",
         Resize::new(Size::Scale([0.7; 3])).interpolation(Interpolation::Linear)
     ),
+    operation!("math", "math 255-a/2", "200", Math::new("255-a/2")),
     operation!("median", "median", "40", Median::new([1; 3])),
     operation!("crop", "crop --size 4", "40", Crop::center(4)),
     operation!("flip", "flip --axis y", "40", Flip::new(Axis::Y)),
