@@ -1,17 +1,13 @@
 //! The flags of every command that makes an image or volume of another one: inputs, outputs and their formats.
 
-use std::{
-    ffi::{OsStr, OsString},
-    mem::take,
-    sync::Arc,
-};
+use std::{ffi::OsString, mem::take, sync::Arc};
 
 use clap::Args;
 
 use super::{
     FilesFromArgs, FolderArgs, IMAGE_FORMATS, OutputArgs, Outputs, PlannedOutput, ShardArgs,
     SideFiles, Step, Steps, Target, VolumeArgs, check_image_flags, choice_parser, is_volume_name,
-    labels::check_labels, note_pages, refuse_terminal, with_pages_hint,
+    labels::check_labels, named_file, note_pages, refuse_terminal, with_pages_hint,
 };
 use crate::{
     data::volume::Dims,
@@ -24,7 +20,7 @@ use crate::{
             Layout, PyramidOptions, VolumeFormat, folder_or_pattern, is_volume, is_zarr_path,
         },
     },
-    kernels::{filter::Filter, math::name_len},
+    kernels::filter::Filter,
     util::error::{Error, Result},
 };
 
@@ -135,12 +131,6 @@ pub struct FilterArgs {
 
     #[command(flatten)]
     volume: VolumeArgs,
-}
-
-/// The name and the file of a word such as `b=flat.tif`.
-pub fn named_file(word: &OsStr) -> Option<(&str, &str)> {
-    let (name, file) = word.to_str()?.split_once('=')?;
-    (!name.is_empty() && name_len(name) == name.len()).then_some((name, file))
 }
 
 /// A command that filters files.

@@ -1,6 +1,6 @@
 //! The steps of a chain: `gpuproc blur in.nii --then threshold --otsu -o mask.nii`.
 
-use std::{fmt, sync::Arc};
+use std::{ffi::OsStr, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
@@ -12,7 +12,7 @@ use crate::{
         file_roles::{FileRoles, INPUT},
         volume::{Layout, VolumeFile, is_volume},
     },
-    kernels::{chain::Chain, filter::Filter, label::Observer},
+    kernels::{chain::Chain, filter::Filter, label::Observer, math::name_len},
     util::error::Result,
 };
 
@@ -48,6 +48,12 @@ impl SideFiles {
         self.reads.iter().try_for_each(|(flag, source)| roles.reads(flag, source))?;
         self.writes.iter().try_for_each(|(flag, sink)| roles.writes(flag, sink))
     }
+}
+
+/// The name and the file of a word such as `b=flat.tif`.
+pub fn named_file(word: &OsStr) -> Option<(&str, &str)> {
+    let (name, file) = word.to_str()?.split_once('=')?;
+    (!name.is_empty() && name_len(name) == name.len()).then_some((name, file))
 }
 
 /// A command of a chain.
