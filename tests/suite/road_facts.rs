@@ -389,5 +389,5 @@ pub fn with_input(step: &str, inputs: &str) -> String {
     let words = if step.starts_with("math ") { 2 } else { 1 };
     let end = step.match_indices(' ').nth(words - 1).map_or(step.len(), |(at, _)| at);
     let (command, flags) = step.split_at(end);
-    format!("{command} {inputs} {flags}")
+    format!("{command} {inputs}{flags}")
 }

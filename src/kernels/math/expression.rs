@@ -156,9 +156,10 @@ impl Expression {
         self.code.contains(&Instruction::Input(input))
     }
 
-    /// Bytes of the stacks of all threads.
+    /// Bytes of the stacks of all threads, without those of ordinary expressions, which are buffers of fixed size.
     pub fn stack_bytes(&self) -> u64 {
-        (rayon::current_num_threads() * self.max_height * PIECE * size_of::<f64>()) as u64
+        let height = self.max_height.saturating_sub(8);
+        (rayon::current_num_threads() * height * PIECE * size_of::<f64>()) as u64
     }
 
     /// The results for all samples of `inputs`, as `len` samples of type `dtype`. `change` may replace results, the first
