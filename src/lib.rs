@@ -53,6 +53,7 @@
 //! | [`Morph`] | erosion, dilation, opening, closing, gradient, top-hat |
 //! | [`Resize`] | resampled to another size |
 //! | [`Crop`], [`Pad`], [`Flip`], [`Rotate`], [`Transpose`], [`Reorient`] | samples at other positions |
+//! | [`Convert`] | another type, range or set of channels |
 //! | [`Projection`] | maximum, minimum, mean, sum or deviation along an axis |
 //! | [`Math`] | an expression of each sample |
 //! | [`Threshold`] | masks and classes |
@@ -161,10 +162,10 @@ mod python;
 pub mod util;
 
 pub use api::{
-    Axis, AxisOrder, Blur, Chain, Channels, Counts, Crop, Device, DeviceInfo, Filter, Flip,
-    GradientMagnitude, Histogram, Image, Label, LabelMeshes, MarchingCubes, Math, Median, Mesh,
-    Morph, Number, Orientation, Pad, PerAxis, Projection, Raster, Reorient, Resize, Rotate, Sample,
-    Scan, Sort, Threshold, Transpose, UnsharpMask, Volume, auto_levels, channel_statistics,
+    Axis, AxisOrder, Blur, Chain, Channels, Convert, Counts, Crop, Device, DeviceInfo, Filter,
+    Flip, GradientMagnitude, Histogram, Image, Label, LabelMeshes, MarchingCubes, Math, Median,
+    Mesh, Morph, Number, Orientation, Pad, PerAxis, Projection, Raster, Reorient, Resize, Rotate,
+    Sample, Scan, Sort, Threshold, Transpose, UnsharpMask, Volume, auto_levels, channel_statistics,
     equalize, histogram, mesh, statistics, summed_area_table,
 };
 #[cfg(feature = "files")]
@@ -174,6 +175,7 @@ pub use data::dtype::Dtype as SampleType;
 pub use kernels::{
     blur::{Edge, Method as BlurMethod},
     channel_mask::ChannelName,
+    convert::{ChannelSet, Scale as ConvertScale},
     histogram::Statistics,
     local_threshold::LocalMethod,
     morph::{ElementShape, Operation as MorphOperation},

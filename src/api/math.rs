@@ -4,37 +4,13 @@ use std::sync::Arc;
 
 use super::{
     filter::filter,
-    operation::{Choice, Given, Kind, Operation, Value, operation},
+    operation::{Operation, operation},
 };
 use crate::{
     data::dtype::Dtype,
     kernels::math::{self, FurtherInput},
     util::error::Result,
 };
-
-/// The types of samples, with their names in NumPy.
-const DTYPES: [Choice; 8] = [
-    Choice::named_in_python("u8|uint8", "uint8"),
-    Choice::named_in_python("i8|int8", "int8"),
-    Choice::named_in_python("u16|uint16", "uint16"),
-    Choice::named_in_python("i16|int16", "int16"),
-    Choice::named_in_python("u32|uint32", "uint32"),
-    Choice::named_in_python("i32|int32", "int32"),
-    Choice::named_in_python("f32|float32|float", "float32"),
-    Choice::named_in_python("f64|float64|double", "float64"),
-];
-
-impl Value for Dtype {
-    const KIND: Kind = Kind::Choice(&DTYPES);
-
-    fn from_given(given: Given) -> Option<Self> {
-        given.choice()?.parse().ok()
-    }
-
-    fn given(&self) -> Given {
-        Given::Choice(self.name())
-    }
-}
 
 operation! {
     /// Compute each sample of images and volumes by an expression.

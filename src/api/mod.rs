@@ -1,6 +1,7 @@
 //! The public API: images, volumes and operations, typed by their samples. `lib.rs` re-exports all of it.
 
 mod blur;
+mod convert;
 mod device;
 mod filter;
 mod filters;
@@ -23,6 +24,7 @@ mod threshold;
 mod volume;
 
 pub use blur::Blur;
+pub use convert::Convert;
 pub use device::{Device, DeviceInfo};
 pub use filter::{Chain, Filter};
 pub use filters::{Label, Morph, auto_levels, equalize};

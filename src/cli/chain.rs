@@ -73,7 +73,7 @@ pub fn parse(
             let mut words = words_of(arg, flags);
             if arg.is_positional() && has(command, &FIRST.into()) {
                 // The further inputs of `math`, such as b=flat.tif, stay with their step.
-                words = words.iter().filter_map(|word| own_file(word)).collect();
+                words = words.iter().filter_map(own_file).collect();
             }
             if is_file && number > 0 && !words.is_empty() {
                 let what = arg.get_long().map_or("a file name".into(), |long| format!("--{long}"));

@@ -78,7 +78,7 @@ enum Opened {
     /// The samples of an image.
     Image(GridType, Arc<Samples>),
     /// A volume, and the part of it that was read last.
-    Volume(Box<VolumeFile>, Mutex<Option<Part>>),
+    Volume(Box<VolumeFile>, Box<Mutex<Option<Part>>>),
 }
 
 /// Slices of a volume, and the reader, which continues after them.
@@ -101,7 +101,7 @@ impl FileInput {
                 let mut file = self.volume(layout)?;
                 file.check(self.limits)?;
                 file.keep_colors();
-                Opened::Volume(Box::new(file), Mutex::default())
+                Opened::Volume(Box::new(file), Box::default())
             }
             None => {
                 let mut image = read_image(&self.source, self.limits, &self.timings)?;

@@ -125,6 +125,7 @@ macro_rules! commands {
 commands! {
     |session, parser, run_line|
     blur::Blur = Blur: filter(), later device;
+    convert::Convert = Convert: filter(), later device;
     crop::Crop = Crop: filter(), later device;
     flip::Flip = Flip: filter(), later device;
     gradient::Gradient = GradientMagnitude: filter(), later device;

@@ -108,7 +108,12 @@ fn encode_result(
     picture: Picture,
     session: &Session,
 ) -> Result<Finished> {
-    target.check(&picture.image)?;
+    // Samples of another type or with other channels are checked when they are encoded.
+    let own = grid_type(&picture.image);
+    let result_type = filter.output(own).unwrap_or(own);
+    if (result_type.dtype, result_type.shape.channels) == (own.dtype, own.shape.channels) {
+        target.check(&picture.image)?;
+    }
     target.encode(result(job, filter, target, picture, session)?)
 }
 
@@ -124,7 +129,8 @@ pub fn result(
     picture: Picture,
     session: &Session,
 ) -> Result<Picture> {
-    let described = job.filter.describe(grid_type(&picture.image).into());
+    let own = grid_type(&picture.image);
+    let described = job.filter.describe(own.into());
     let mut picture =
         run_steps(steps(filter, target.pixel_encoding()), &job.source, picture, session)?;
     let Description { kind, numbers, is_transposed, .. } = described?;
@@ -263,7 +269,8 @@ fn filtered_by_one(
 ) -> Result<Image> {
     if image.is_linear && image.has_alpha() && filter.properties().needs_straight_alpha {
         let straight = image.to_straight(Dtype::F32)?;
-        return filtered_by_one(filter, source, straight, session)?.to_linear();
+        let result = filtered_by_one(filter, source, straight, session)?;
+        return if result.samples.dtype() == Dtype::F32 { result.to_linear() } else { Ok(result) };
     }
     let Image { width, height, channels, samples, is_linear, metadata } = image;
     // Images in linear light hold premultiplied alpha.

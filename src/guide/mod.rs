@@ -30,6 +30,6 @@ macro_rules! chapters {
 }
 
 chapters! {
-    blur gradient histogram label math median mesh morph project resize scan sort threshold unsharp info devices
+    blur convert gradient histogram label math median mesh morph project resize scan sort threshold unsharp info devices
     geometry chains volumes zarr pages python shell scripts scaling speed
 }

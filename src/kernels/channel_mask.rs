@@ -47,13 +47,20 @@ impl fmt::Display for ChannelName {
 
 impl ChannelName {
     /// Index of the channel in a pixel of `channels` samples.
-    fn index(self, channels: usize) -> Option<usize> {
+    ///
+    /// # Errors
+    /// When there is no such channel.
+    pub fn position(self, channels: usize) -> Result<usize> {
         match (self, channels) {
-            (Self::Grey, 1 | 2) | (Self::Red, 3 | 4) => Some(0),
-            (Self::Green, 3 | 4) => Some(1),
-            (Self::Blue, 3 | 4) => Some(2),
-            (Self::Alpha, 2 | 4) => Some(channels - 1),
-            _ => None,
+            (Self::Grey, 1 | 2) | (Self::Red, 3 | 4) => Ok(0),
+            (Self::Green, 3 | 4) => Ok(1),
+            (Self::Blue, 3 | 4) => Ok(2),
+            (Self::Alpha, 2 | 4) => Ok(channels - 1),
+            _ => {
+                let own = ["grey", "grey and a", "r, g and b", "r, g, b and a"][channels - 1];
+                let text = format_args!("there is no channel {self}: the image has only {own}");
+                Err(Error::usage(text))
+            }
         }
     }
 }
@@ -72,13 +79,7 @@ impl ChannelMask {
     fn unchanged(&self, channels: usize) -> Result<Vec<usize>> {
         let mut changed = memory::filled(false, channels);
         for channel in &self.channels {
-            let index = channel.index(channels).ok_or_else(|| {
-                let own = ["grey", "grey and a", "r, g and b", "r, g, b and a"][channels - 1];
-                Error::usage(format_args!(
-                    "there is no channel {channel}: the image has only {own}"
-                ))
-            })?;
-            changed[index] = true;
+            changed[channel.position(channels)?] = true;
         }
         Ok((0..channels).filter(|&channel| !changed[channel]).collect())
     }

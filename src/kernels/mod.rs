@@ -6,6 +6,7 @@ pub mod blur;
 mod blur_filter;
 pub mod chain;
 pub mod channel_mask;
+pub mod convert;
 pub mod copy;
 mod device_blocks;
 pub mod filter;

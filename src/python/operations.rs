@@ -16,14 +16,15 @@ use pyo3::{
 
 use super::{
     arguments::{self, Int, Real, given},
+    array::numpy,
     device::Device,
     error::exception,
     filters::Call,
 };
 use crate::{
     api::{
-        Blur, Crop, Flip, GradientMagnitude, Label, Math, Median, Morph, Pad, Projection, Reorient,
-        Resize, Rotate, Threshold, Transpose, UnsharpMask,
+        Blur, Convert, Crop, Flip, GradientMagnitude, Label, Math, Median, Morph, Pad, Projection,
+        Reorient, Resize, Rotate, Threshold, Transpose, UnsharpMask,
         operation::{
             Choice, Function, Given, Kind, Operation, Parameter, PerAxis, Value, renamed, spelled,
         },
@@ -35,6 +36,7 @@ use crate::{
 fn functions() -> Vec<Declaration> {
     [
         declarations::<Blur>(),
+        declarations::<Convert>(),
         declarations::<Crop>(),
         declarations::<Flip>(),
         declarations::<GradientMagnitude>(),
@@ -157,6 +159,7 @@ impl Argument {
         let mut note = "";
         let [mut doc_type, mut stub_type] = match own.kind {
             Kind::Switch => ["bool".into(), "bool".into()],
+            Kind::Choice(_) if own.python == "dtype" => ["dtype".into(), "DTypeLike".into()],
             Kind::Choice(choices) => choice_types(choices),
             Kind::Axis(_) => ["int".into(), "int".into()],
             Kind::Choices(choices) | Kind::ChoiceOrNumber(choices) => {
@@ -174,6 +177,11 @@ impl Argument {
                 } else {
                     [number.into(), number.into()]
                 }
+            }
+            Kind::ChoiceOrRange(choices) => {
+                let [doc_type, stub_type] = choice_types(choices);
+                let range = "tuple[float, float]";
+                [format!("{doc_type} or (low, high)"), format!("{stub_type} | {range}")]
             }
             Kind::List => ["sequence of float".into(), "Sequence[float]".into()],
             Kind::Pair => ["float".into(), "float".into()],
@@ -332,10 +340,14 @@ fn read<'py, T>(
         let number = |name| next().extract::<Real>()?.number(name).map_err(exception);
         return name.split(", ").map(number).collect::<PyResult<_>>().map(Given::List);
     }
-    let value = next();
+    let mut value = next();
     let has_default = function.defaults.iter().any(|(name, _)| *name == own.name);
     if may_be_none(own) && !has_default && value.is_none() {
         return Ok(Given::Nothing);
+    }
+    if name == "dtype" {
+        // NumPy reads types and their names.
+        value = numpy(value.py())?.call_method1("dtype", (value,))?.getattr("name")?;
     }
     let given = match own.kind {
         Kind::Switch => {
@@ -355,6 +367,13 @@ fn read<'py, T>(
             arguments::PerAxis::Wrong(wrong) => Err(wrong.of(name)),
         },
         Kind::Text => given(&value)?.map_err(|wrong| wrong.of(name)).map(Given::Text),
+        Kind::ChoiceOrRange(choices) => match value.extract()? {
+            arguments::PerAxis::<String>::One(text) => choice(name, choices, &text),
+            _ => match value.extract::<arguments::PerAxis<f64>>()?.list(name).map_err(exception)? {
+                ends if ends.len() == 2 => Ok(Given::List(ends)),
+                _ => Err(Error::usage(format_args!("{name}: expected a name or two numbers"))),
+            },
+        },
         Kind::Number { is_whole: true, is_per_axis: true } => {
             per_axis(name, value.extract()?, |number: i64| number as f64)
         }

@@ -41,6 +41,7 @@ CALLS = {
     "project std": lambda a: gp.project(a, -1, method="std"),
     "gradient_magnitude": gp.gradient_magnitude,
     "unsharp_mask": gp.unsharp_mask,
+    "convert": lambda a: gp.convert(a, "float32", scale="minmax"),
     "label": gp.label,
     "math": lambda a: gp.math(a, "255 - a"),
     "math mask": lambda a: gp.math(a, "a > 1"),

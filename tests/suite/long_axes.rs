@@ -91,6 +91,7 @@ fn memory_for_each_row_is_bounded() {
             "unsharp",
             "flip --axis y",
             "pad --by 1",
+            "convert --dtype u16",
             "resize --scale 50%",
             "resize --scale 200% --filter area",
             "project --axis y",

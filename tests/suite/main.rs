@@ -25,6 +25,7 @@ mod cli;
 mod colors;
 mod common;
 mod console;
+mod convert;
 mod damage;
 mod damaged_jpeg;
 mod dicom;

@@ -75,7 +75,7 @@ fn help_is_the_same_by_flag_and_by_command_and_fits_80_columns() {
     let text = help(&["--help"]);
     let commands = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
-    let order = "blur crop flip gradient histogram label math median mesh morph pad project reorient resize rotate scan sort threshold transpose unsharp info merge serve devices bench completions man";
+    let order = "blur convert crop flip gradient histogram label math median mesh morph pad project reorient resize rotate scan sort threshold transpose unsharp info merge serve devices bench completions man";
     assert_eq!(commands.join(" "), order);
     for command in commands {
         for flag in ["-h", "--help"] {

@@ -69,7 +69,7 @@ const WRITING: [Case<'_>; 11] = [
     ("strict", "p.pgm", "png", "", "--strict"),
 ];
 
-const FILTERS: [(&str, &[Case<'_>]); 16] = [
+const FILTERS: [(&str, &[Case<'_>]); 17] = [
     (
         "blur",
         &[
@@ -187,6 +187,15 @@ const FILTERS: [(&str, &[Case<'_>]); 16] = [
             ("offset", "p.pgm", "png", "--local mean", "--local mean --offset 3"),
             ("k", "p.pgm", "png", "--local sauvola", "--local sauvola --k 0.3"),
             ("range", "p.pgm", "png", "--local sauvola", "--local sauvola --range 9"),
+        ],
+    ),
+    (
+        "convert",
+        &[
+            ("dtype", "p.pgm", "png", "", "--dtype u16"),
+            ("raw-dtype", "d.raw", "nrrd", "--dims 4x4x2", "--dims 4x4x2 --raw-dtype i16"),
+            ("scale", "p.pgm", "png", "--scale full", "--scale minmax"),
+            ("channels", "c.ppm", "png", "--channels r", "--channels g"),
         ],
     ),
     (

@@ -1,7 +1,9 @@
 //! Tables of the test of roads: operations, sinks, modes, and which of them can be combined.
 
 use gpuproc::{
-    Axis, Blur, Chain, Crop, Device, Edge, Flip, GradientMagnitude, Interpolation, Label, Math, Median, Morph, MorphOperation, Pad, Projection, Resize, Rotate, Size, Threshold, UnsharpMask, Volume,
+    Axis, Blur, Chain, Convert, ConvertScale, Crop, Device, Edge, Flip, GradientMagnitude,
+    Interpolation, Label, Math, Median, Morph, MorphOperation, Pad, Projection, Resize, Rotate,
+    Size, Threshold, UnsharpMask, Volume,
 };
 
 use crate::road_facts::{Form, half, values, with_input};
@@ -47,7 +49,7 @@ fn sobel(device: &Device, volume: &Volume<u8>, in_chain: bool) -> Vec<f64> {
     values(result)
 }
 
-pub const OPERATIONS: [Operation; 19] = [
+pub const OPERATIONS: [Operation; 20] = [
     operation!("blur", "blur --sigma 1", "40", Blur::gaussian(1.0)),
     operation!(
         "resize",
@@ -87,6 +89,16 @@ pub const OPERATIONS: [Operation; 19] = [
     },
     Operation { name: "floats", steps: "gradient --float", iso: "200", library: sobel },
     operation!("unsharp", "unsharp", "40", UnsharpMask::new([1.0; 3])),
+    Operation {
+        name: "convert",
+        steps: "convert --dtype u16 --scale minmax",
+        iso: "9000",
+        library: |device, volume, in_chain| {
+            let small = in_chain.then(|| half().run(device, volume).unwrap());
+            let convert = Convert::new().scale(ConvertScale::MinMax);
+            values(convert.run::<_, u16>(device, small.as_ref().unwrap_or(volume)))
+        },
+    },
     operation!(
         "blurred mask",
         "blur --sigma 1 --then threshold --otsu",
@@ -221,7 +233,7 @@ pub const IMAGE_SINKS: [Sink; 5] = [
         tail: "--compare -o DIR/STEM.html",
         extension: "html",
         form: Form::Page,
-        expected: Expected::Converted("blur IN -o OUT --sigma 0"),
+        expected: Expected::Converted("convert IN -o OUT"),
         ..IMAGE
     },
     Sink { name: "histogram of an image", inputs: IMAGES, ..HISTOGRAM },

@@ -128,6 +128,9 @@ fn commands_on_images_of_any_size_agree_on_all_devices() {
                 "label IN OUT.png --min-size 2",
                 "pad IN OUT.png --by 3 --edge mirror",
                 "rotate IN OUT.png --angle 90",
+                "convert IN OUT.tif --dtype f32 --scale percentile",
+                "convert IN OUT.png --channels grey-alpha",
+                "convert IN OUT.png --dtype u8 --channels rgb",
             ];
             let own = commands.iter().enumerate().filter(|(number, _)| number % 3 == index % 3);
             lines.extend(own.map(|(_, line)| line.replace("IN", &name)));
@@ -178,6 +181,7 @@ fn commands_on_volumes_of_any_size_agree_on_all_devices() {
                 "gradient IN OUT.nrrd",
                 "gradient IN OUT.nrrd --sigma 1",
                 "unsharp IN OUT.nrrd --amount 0.5",
+                "convert IN OUT.nrrd --scale minmax",
                 "threshold IN OUT.nrrd --local gaussian --offset 2",
                 "threshold IN OUT.nrrd --local sauvola --window 5",
             ];

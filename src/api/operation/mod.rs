@@ -280,8 +280,9 @@ macro_rules! operation {
         $(#[doc = $help])+
         $(#[doc = concat!("\n\nThe default is ", stringify!($default), ".")])?
         #[must_use]
-        pub fn $field(self, $field: impl Into<$value>) -> Self {
-            Self { $field: $field.into(), ..self }
+        pub fn $field(mut self, $field: impl Into<$value>) -> Self {
+            self.$field = $field.into();
+            self
         }
     };
 }

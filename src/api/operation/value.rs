@@ -191,6 +191,8 @@ pub enum Kind {
     Choices(&'static [Choice]),
     /// One of these choices, or a number. In Python, a choice for all axes or for each.
     ChoiceOrNumber(&'static [Choice]),
+    /// One of these choices, or two numbers in ascending order.
+    ChoiceOrRange(&'static [Choice]),
     /// Two numbers in ascending order.
     Pair,
     /// A text.
@@ -204,7 +206,8 @@ impl Kind {
             Self::Choice(choices)
             | Self::Axis(choices)
             | Self::Choices(choices)
-            | Self::ChoiceOrNumber(choices) => choices,
+            | Self::ChoiceOrNumber(choices)
+            | Self::ChoiceOrRange(choices) => choices,
             _ => &[],
         }
     }
@@ -213,9 +216,10 @@ impl Kind {
     pub fn initial(self) -> Given {
         match self {
             Self::Switch => Given::Switch(false),
-            Self::Choice(choices) | Self::Axis(choices) | Self::ChoiceOrNumber(choices) => {
-                Given::Choice(choices[0].name())
-            }
+            Self::Choice(choices)
+            | Self::Axis(choices)
+            | Self::ChoiceOrNumber(choices)
+            | Self::ChoiceOrRange(choices) => Given::Choice(choices[0].name()),
             Self::Choices(_) => Given::Nothing,
             Self::Number { .. } => Given::from(0.0),
             Self::List => Given::List(Vec::new()),

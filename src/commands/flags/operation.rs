@@ -178,6 +178,22 @@ fn arg<T: Operation>(own: &'static Parameter<T>) -> Arg {
                 given.ok_or_else(|| format!("expected {}", choices_or_number(choices)))
             })
         }
+        Kind::ChoiceOrRange(choices) => {
+            let names = || choices.iter().map(|own| CompletionCandidate::new(own.name())).collect();
+            let arg = arg.allow_hyphen_values(true).add(ArgValueCandidates::new(names));
+            arg.value_parser(move |text: &str| {
+                let name = text.to_ascii_lowercase();
+                let choice = choices.iter().find(|own| own.is_called(&name));
+                let range = || {
+                    let (low, high) = text.split_once("..")?;
+                    let ends = [low, high].map(|end| end.trim().parse::<f64>().ok());
+                    let [low, high] = [ends[0]?, ends[1]?];
+                    (low < high && (high - low).is_finite()).then(|| Given::List(vec![low, high]))
+                };
+                let given = choice.map(|own| Given::Choice(own.name())).or_else(range);
+                given.ok_or_else(|| format!("expected {} or LOW..HIGH", names_of(choices)))
+            })
+        }
         Kind::Number { is_whole, is_per_axis } => {
             arg.allow_hyphen_values(is_signed && !is_whole).value_parser(move |text: &str| {
                 let number = |part: &str| {
@@ -248,10 +264,14 @@ fn expected<T>(own: &Parameter<T>, is_whole: bool, is_per_axis: bool) -> String 
     }
 }
 
+/// The names of `choices`, separated by commas.
+fn names_of(choices: &[Choice]) -> String {
+    choices.iter().map(Choice::name).collect::<Vec<_>>().join(", ")
+}
+
 /// The names of `choices` as a list that ends with "or a number".
 fn choices_or_number(choices: &[Choice]) -> String {
-    let names: Vec<_> = choices.iter().map(Choice::name).collect();
-    format!("{} or a number", names.join(", "))
+    format!("{} or a number", names_of(choices))
 }
 
 /// The long name of a flag in texts.

@@ -186,12 +186,10 @@ impl Expression {
                     change(first, numbers);
                     simd::vectorize(#[inline(always)] || {
                         for (to, &number) in result.iter_mut().zip(&*numbers) {
-                            *to = if dtype.is_float() {
-                                // The sign of NaN depends on the processor.
-                                if number.is_nan() { f64::NAN as T } else { number as T }
-                            } else {
-                                (number + HALF.copysign(number)) as T
-                            };
+                            // The sign of NaN depends on the processor.
+                            let number = if number.is_nan() { f64::NAN } else { number };
+                            let half = if dtype.is_float() { 0.0 } else { HALF.copysign(number) };
+                            *to = (number + half) as T;
                         }
                     });
                 }

@@ -3,7 +3,7 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array: TypeAlias = NDArray[Any]
 Path: TypeAlias = str | PathLike[str]
@@ -51,6 +51,10 @@ def gaussian(
 ) -> Array: ...
 def uniform_filter(
     image: ArrayLike, size: int | Sequence[int] = 3, *, mode: Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"] | Sequence[Literal["nearest", "reflect", "grid-mirror", "mirror", "wrap", "grid-wrap", "constant", "grid-constant"]] = "reflect", cval: float = 0.0,
+    channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
+) -> Array: ...
+def convert(
+    image: ArrayLike, dtype: DTypeLike | None = None, *, scale: Literal["minmax", "percentile", "full"] | tuple[float, float] | None = None,
     channel_axis: int | None = None, out: Array | None = None, device: Device | None = None,
 ) -> Array: ...
 def median(

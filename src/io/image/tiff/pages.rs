@@ -389,7 +389,7 @@ mod tests {
     /// Rows do not depend on the number read at a time, nor on streaming.
     #[test]
     fn rows_do_not_depend_on_how_many_are_read_at_once() {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut count = 0;
         for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {

@@ -89,7 +89,7 @@ pub fn add_nested(
         if depth > 0 {
             let inner = self::files(source, &folder)?;
             visited += inner.len() + 1;
-            files.extend(inner.into_iter().filter(|file| fits(file)));
+            files.extend(inner.into_iter().filter(&fits));
             check_count(source, files.len())?;
         }
         if depth < MAX_DEPTH {
