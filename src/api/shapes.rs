@@ -28,24 +28,66 @@ choices! {
     }
 }
 
-/// Length of a side of a result. `None` keeps the aspect ratio.
+/// Length of a side of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Side(Option<usize>);
+pub enum Side {
+    /// Keeps the aspect ratio.
+    #[default]
+    InProportion,
+    /// Number of positions.
+    Length(usize),
+    /// Share of the side of the input. As a number, it is negative.
+    Share(f64),
+}
+
+impl Side {
+    fn length(self) -> Option<usize> {
+        if let Self::Length(length) = self { Some(length) } else { None }
+    }
+}
 
 impl Number for Side {
     const IS_WHOLE: bool = true;
 
     fn from_f64(number: f64) -> Self {
-        Self((number > 0.0).then_some(number as usize))
+        if number > 0.0 {
+            Self::Length(number as usize)
+        } else if number < 0.0 {
+            Self::Share(-number)
+        } else {
+            Self::InProportion
+        }
     }
 
     fn to_f64(self) -> f64 {
-        self.0.map_or(1.0, |side| side as f64)
+        self.length().map_or(1.0, |side| side as f64)
     }
 }
 
-/// Reads a size such as 800x600, 800x or 64x64x32. A side that is omitted is 0.
+/// Reads a size such as 800x600, 800x, 64x64x32 or 50%. A side that is omitted is 0.
 fn parse_size(text: &str) -> Result<Given, String> {
+    if text.ends_with('%') {
+        let Given::Numbers(shares) = parse_scale(text)? else { unreachable!("it reads numbers") };
+        return Ok(Given::Numbers(shares.map(|share| -share)));
+    }
+    sides(text).map(|all| match all[..] {
+        [x] => Given::Numbers([x, 0.0, 0.0].into()),
+        [x, y] => Given::Numbers([x, y, 0.0].into()),
+        _ => Given::Numbers(PerAxis::each(&all)),
+    })
+}
+
+/// Reads a box such as 800x600 or 800x. One number is for all sides.
+fn parse_box(text: &str) -> Result<Given, String> {
+    sides(text).map(|all| match all[..] {
+        [side] => side.into(),
+        [x, y] => Given::Numbers([x, y, 0.0].into()),
+        _ => Given::Numbers(PerAxis::each(&all)),
+    })
+}
+
+/// Reads one to three sides. One that is omitted is 0.
+fn sides(text: &str) -> Result<Vec<f64>, String> {
     /// Maximum number of positions along an axis.
     const MAX_SIDE: f64 = (1 << 24) as f64;
     let side = |text: &str| {
@@ -57,20 +99,19 @@ fn parse_size(text: &str) -> Result<Given, String> {
         side.ok_or_else(|| format!("expected a whole number from 1 to {MAX_SIDE}"))
     };
     let sides = text.split(['x', 'X']).map(side).collect::<Result<Vec<_>, _>>()?;
-    match sides[..] {
-        [x, y] if x + y > 0.0 => Ok(Given::Numbers([x, y, 0.0].into())),
-        [x, y, z] if x + y + z > 0.0 => Ok(Given::Numbers(PerAxis::each(&[x, y, z]))),
-        _ => Err("expected WIDTHxHEIGHT such as 800x600, 800x or x600".into()),
+    if sides.len() > 3 || sides.iter().sum::<f64>() == 0.0 {
+        return Err("expected WIDTHxHEIGHT such as 800x600, 800x or x600".into());
     }
+    Ok(sides)
 }
 
-/// Reads a factor for all axes or for each, such as 50% or 1,1,0.5.
+/// Reads a factor for all axes or for each, such as 50%, 2x or 1,1,0.5.
 fn parse_scale(text: &str) -> Result<Given, String> {
     let factor = |text: &str| -> Option<f64> {
         let text = text.trim();
         let factor = match text.strip_suffix('%') {
             Some(percent) => percent.parse::<f64>().ok()? / 100.0,
-            None => text.parse().ok()?,
+            None => text.strip_suffix(['x', 'X']).unwrap_or(text).parse().ok()?,
         };
         (factor > 0.0 && factor <= 1000.0).then_some(factor)
     };
@@ -94,6 +135,16 @@ operation! {
         size: Option<PerAxis<Side>>, within 1.0..=f64::MAX,
             flag "--size <WxH>" parse parse_size ": 800x600, or 800x and x600 with the other side in proportion; 64x64x32 for volumes",
             python output_shape, one of target;
+        /// Largest size with the same aspect ratio that fits into a box
+        ///
+        /// As in vipsthumbnail and ImageMagick, smaller inputs are enlarged. `max` does not enlarge them.
+        fit: Option<PerAxis<Side>>, within 1.0..=f64::MAX,
+            flag "--fit <WxH>" parse parse_box ": 800x600, or 800 for all sides",
+            python "", one of target;
+        /// Size that is filled without distortion; what does not fit is cut off at both ends
+        fill: Option<PerAxis<Side>>, within 1.0..=f64::MAX,
+            flag "--fill <WxH>" parse parse_box ": 800x600, or 800 for all sides",
+            python "", one of target;
         /// Factor
         scale: Option<PerAxis<f64>>,
             flag "--scale <F>" parse parse_scale " for all axes, such as 50% or 0.5, or one per axis: 1,1,0.5",
@@ -121,6 +172,7 @@ operation! {
         "gpuproc resize photos/*.jpg -o small/ --max 1024 --quality 85"
         "gpuproc resize icon.png large.png --size 512x512 --filter nearest"
         "gpuproc resize page.png wide.png --size 1200x"
+        "gpuproc resize photos/*.jpg -o tiles/ --fill 256x256"
         "gpuproc resize head.nii.gz half.nii.gz --scale 0.5 --filter area"
         "gpuproc resize organs.nii.gz coarse.nii.gz --size 24x20x18 --filter nearest";
 }
@@ -140,31 +192,55 @@ impl Resize {
     /// ```
     pub fn new(size: Size) -> Self {
         let own = Self::default();
+        let side = |side: Option<usize>| side.map_or(Side::InProportion, Side::Length);
         match size {
-            Size::Exact(sides) => Self { size: Some(sides.map(Side).into()), ..own },
+            Size::Exact(sides) => Self { size: Some(sides.map(side).into()), ..own },
+            Size::Fit(sides) => Self { fit: Some(sides.map(side).into()), ..own },
+            Size::Fill(sides) => Self { fill: Some(sides.map(side).into()), ..own },
             Size::Scale(factors) => Self { scale: Some(factors.into()), ..own },
             Size::Longest(side) => Self { max: Some(side), ..own },
         }
     }
 }
 
+/// The lengths of the sides that the parameter `name` states, for an input of `axes` axes.
+fn lengths(name: &'static str, sides: PerAxis<Side>, axes: usize) -> Result<[Option<usize>; 3]> {
+    let count = sides.values(3).len();
+    let text = format!(" has {count} sides, but the input has {axes} axes");
+    let wrong = |_| WrongParameter::error(name, text);
+    let lengths = sides.along(name, axes).map_err(wrong)?.map(Side::length);
+    if lengths.iter().all(Option::is_none) {
+        let text = ": expected a length along an axis of the input".into();
+        return Err(WrongParameter::error(name, text));
+    }
+    Ok(lengths)
+}
+
 impl Operation for Resize {
     type Kernel = resize::Resize;
 
     fn filter(&self, axes: usize) -> Result<resize::Resize> {
-        let size = if let Some(sides) = self.size {
-            let count = sides.values(3).len();
-            let text = format!(" has {count} sides, but the input has {axes} axes");
-            let wrong = |_| WrongParameter::error("size", text);
-            let mut sides = sides.along("size", axes).map_err(wrong)?.map(|Side(side)| side);
-            if sides.iter().all(Option::is_none) {
-                let text = ": expected a length along an axis of the input".into();
-                return Err(WrongParameter::error("size", text));
+        let size = if let Some(own) = self.size {
+            let shares = own.along("size", axes).map(|all| {
+                all.map(|side| match side {
+                    Side::Share(share) => share,
+                    _ => 0.0,
+                })
+            });
+            match shares {
+                Ok(shares) if shares[0] > 0.0 => Size::Scale(shares),
+                _ => {
+                    let mut sides = lengths("size", own, axes)?;
+                    if axes == 1 {
+                        sides[1] = Some(1);
+                    }
+                    Size::Exact(sides)
+                }
             }
-            if axes == 1 {
-                sides[1] = Some(1);
-            }
-            Size::Exact(sides)
+        } else if let Some(own) = self.fit {
+            Size::Fit(lengths("fit", own, axes)?)
+        } else if let Some(own) = self.fill {
+            Size::Fill(lengths("fill", own, axes)?)
         } else if let Some(factors) = self.scale {
             let factors = factors.along("scale", 3)?;
             if !factors.iter().all(|&factor| factor > 0.0 && factor.is_finite()) {

@@ -323,6 +323,7 @@ mod tests {
             progress: Progress::new(true),
             max_memory: LIMIT,
             max_tables: u64::MAX,
+            has_noted_distortion: Arc::default(),
             max_pixels: u64::MAX,
             strict: false,
             no_clobber: false,

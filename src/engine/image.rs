@@ -130,6 +130,7 @@ pub fn result(
     session: &Session,
 ) -> Result<Picture> {
     let own = grid_type(&picture.image);
+    session.note_distortion(&job.source, &*job.filter, own.shape);
     let described = job.filter.describe(own.into());
     let mut picture =
         run_steps(steps(filter, target.pixel_encoding()), &job.source, picture, session)?;
@@ -371,6 +372,7 @@ fn write_blocks(
         Alpha::Straight
     };
     drop(rows);
+    session.note_distortion(&job.source, &*job.filter, shape);
     let open = |first: usize| -> Result<Box<dyn Reader>> {
         let rows = open_rows(&job.source, session.limits(1))?;
         let rows = rows.ok_or_else(|| {

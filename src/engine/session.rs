@@ -1,8 +1,18 @@
 //! Context of a command.
 
-use std::{env, fmt::Display, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    env,
+    fmt::Display,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
 
 use crate::{
+    data::grid::Shape,
     device::Device,
     engine::{
         events::Events,
@@ -16,6 +26,7 @@ use crate::{
         image::{Encoding, ImageFormat, ImageTarget},
         temporary_file, temporary_folder,
     },
+    kernels::filter::Filter,
     util::{
         error::{Error, Result},
         memory,
@@ -45,6 +56,8 @@ pub struct Session {
     pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
+    /// Whether a note about a changed aspect ratio has been printed.
+    pub has_noted_distortion: Arc<AtomicBool>,
     /// Long names of the flags that come from the environment. They are defaults for many runs: a run that cannot use
     /// one of them ignores it.
     pub defaults: Vec<String>,
@@ -106,6 +119,7 @@ impl Session {
             device: if shares { self.device.device_for_part() } else { self.device.clone() },
             timings: self.timings.clone(),
             events: self.events.clone(),
+            has_noted_distortion: self.has_noted_distortion.clone(),
             defaults: Vec::new(),
             ..*self
         }
@@ -121,6 +135,15 @@ impl Session {
         let mut target = ImageTarget::new(sink, format, encoding, &self.timings);
         (target.no_clobber, target.strict) = (self.no_clobber, self.strict);
         target
+    }
+
+    /// Notes once in a run that `filter` changes the aspect ratio of `source`, an image of size `shape`.
+    pub fn note_distortion(&self, source: &Source, filter: &dyn Filter, shape: Shape) {
+        if filter.distorts(shape) && !self.has_noted_distortion.swap(true, Ordering::Relaxed) {
+            log::info!(
+                "{source}: the aspect ratio changes; --fit keeps it, and --fill cuts off what does not fit"
+            );
+        }
     }
 
     /// Error for `what`, which takes `needed` bytes, more than the memory limit.

@@ -252,6 +252,10 @@ impl Filter for Chain {
         last.map_or_else(|| input.samples.copy(), |last| Ok(last.samples))
     }
 
+    fn distorts(&self, shape: Shape) -> bool {
+        self.steps.iter().zip(self.shapes(shape)).any(|(step, shape)| step.distorts(shape))
+    }
+
     fn finding(&self) -> Value {
         self.steps.iter().map(|step| step.finding()).collect()
     }

@@ -304,6 +304,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether the result for an image of size `shape` has another aspect ratio.
+    fn distorts(&self, _shape: Shape) -> bool {
+        false
+    }
+
     /// Facts about the results of all runs so far, from which [`Filter::warning`] makes a warning. Shards store them
     /// with their marks.
     fn finding(&self) -> Value {

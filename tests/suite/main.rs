@@ -108,6 +108,7 @@ mod random;
 mod regions;
 mod render;
 mod resize;
+mod resize_boxes;
 mod resize_values;
 mod resume_flags;
 mod road_facts;

@@ -167,6 +167,8 @@ const FILTERS: [(&str, &[Case<'_>]); 17] = [
         "resize",
         &[
             ("size", "p.pgm", "png", "--size 8x4", "--size 4x8"),
+            ("fit", "p.pgm", "png", "--fit 8x4", "--fit 4x8"),
+            ("fill", "p.pgm", "png", "--fill 8x4", "--fill 4x8"),
             ("scale", "p.pgm", "png", "--scale 0.5", "--scale 0.25"),
             ("max", "p.pgm", "png", "--max 8", "--max 7"),
             ("filter", "p.pgm", "png", "--max 8", "--max 8 --filter linear"),

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::weights::AxisFilter;
-pub use self::{gpu::variants, weights::Interpolation};
+pub use self::{gpu::variants, plan::Window, weights::Interpolation};
 use super::{
     blur::{DeviceSpace, WorkingSpace, in_working_space},
     filter::{Block, Cost, Filter, Properties, Reach},
@@ -45,15 +45,46 @@ pub enum Size {
     Scale([f64; 3]),
     /// Maximum number of positions along any axis. Smaller inputs keep their size.
     Longest(usize),
+    /// The largest size within a box that keeps the aspect ratio. A side that is `None` is unlimited.
+    Fit([Option<usize>; 3]),
+    /// The centre of the smallest size that covers a box and keeps the aspect ratio. A side that is `None` is not cut off.
+    Fill([Option<usize>; 3]),
 }
 
 impl Size {
     /// The size for an input of size `dims`, whose first `axes` axes are resized.
     pub fn resolve(&self, dims: [usize; 3], axes: usize) -> [usize; 3] {
+        self.window(dims, axes).dims
+    }
+
+    /// The resized grid and the part of it that is the result, for an input of size `dims`, whose first `axes` axes are
+    /// resized.
+    pub fn window(&self, dims: [usize; 3], axes: usize) -> Window {
+        let resized = self.resized(dims, axes);
+        let cut = |axis: usize| match self {
+            Self::Fill(sides) if axis < axes => sides[axis].unwrap_or(resized[axis]),
+            _ => resized[axis],
+        };
+        Window { resized, dims: std::array::from_fn(cut) }
+    }
+
+    fn resized(&self, dims: [usize; 3], axes: usize) -> [usize; 3] {
         let scaled =
             |axis: usize, factor: f64| ((dims[axis] as f64 * factor).round() as usize).max(1);
+        let factors = |sides: &[Option<usize>; 3]| {
+            let sides = *sides;
+            (0..axes).filter_map(move |axis| Some(sides[axis]? as f64 / dims[axis] as f64))
+        };
         let size = |axis: usize| match self {
             _ if axis >= axes => dims[axis],
+            Self::Fit(sides) => {
+                let factor = factors(sides).reduce(f64::min).unwrap_or(1.0);
+                scaled(axis, factor).min(sides[axis].unwrap_or(usize::MAX))
+            }
+            Self::Fill(sides) => {
+                let factor = factors(sides).reduce(f64::max).unwrap_or(1.0);
+                scaled(axis, factor).max(sides[axis].unwrap_or(1))
+            }
             Self::Scale(factors) => scaled(axis, factors[axis]),
             Self::Longest(max) => {
                 let longest = dims[..axes].iter().copied().max().unwrap_or(1);
@@ -62,11 +93,9 @@ impl Size {
                     false => scaled(axis, *max as f64 / longest as f64),
                 }
             }
-            Self::Exact(sizes) => sizes[axis].unwrap_or_else(|| {
-                let given =
-                    (0..axes).find_map(|axis| Some(sizes[axis]? as f64 / dims[axis] as f64));
-                scaled(axis, given.unwrap_or(1.0))
-            }),
+            Self::Exact(sides) => {
+                sides[axis].unwrap_or_else(|| scaled(axis, factors(sides).next().unwrap_or(1.0)))
+            }
         };
         std::array::from_fn(size)
     }
@@ -117,11 +146,13 @@ impl Resample<'_> {
 
     fn on_cpu(&self, samples: &Samples, channels: usize) -> Result<Samples> {
         let kind = (samples.dtype(), channels);
-        cpu::run(&plan::passes(self.resize.filter, kind, self.dims(), self.block), samples)
+        cpu::run(&self.passes(kind), samples)
     }
 
-    fn dims(&self) -> [usize; 3] {
-        self.resize.size.resolve(self.block.shape.dims, self.resize.axes)
+    /// The passes for working samples of a type and number of channels.
+    fn passes(&self, kind: (Dtype, usize)) -> Vec<plan::Pass> {
+        let window = self.resize.size.window(self.block.shape.dims, self.resize.axes);
+        plan::passes(self.resize.filter, kind, window, self.block)
     }
 }
 
@@ -138,8 +169,7 @@ impl Kernel for Resample<'_> {
         let run = |samples: &Samples, space: Option<&DeviceSpace>| {
             let dtype = if space.is_some() { Dtype::U32 } else { samples.dtype() };
             let kind = (dtype, grid.channels);
-            let passes = plan::passes(self.resize.filter, kind, self.dims(), self.block);
-            gpu::run(context, &passes, self.block, samples, space)
+            gpu::run(context, &self.passes(kind), self.block, samples, space)
         };
         if self.resize.filter != Interpolation::Nearest
             && let space = WorkingSpace::for_averaging(self.is_linear(), grid)
@@ -158,7 +188,8 @@ impl Kernel for Resample<'_> {
 impl Resize {
     /// The weights of a block of positions, or of a single one.
     fn weight_bytes(&self, input: GridType) -> u64 {
-        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let from = input.shape.dims;
+        let to = self.size.window(from, self.axes).resized;
         let table = |axis: usize| match (from[axis], to[axis]) {
             (from, to) if from == to || from == 0 => 0,
             (from, to) => {
@@ -183,13 +214,14 @@ impl Resize {
             Dtype::I8 | Dtype::I16 => (size, 2.0 * size),
             _ => (0.0, 2.0 * size),
         };
-        let [from, to] = [input.shape.dims, self.size.resolve(input.shape.dims, self.axes)];
+        let from = input.shape.dims;
+        let window = self.size.window(from, self.axes);
         let working = if converted > 0.0 { converted } else { size };
-        let last = (0..3).rev().find(|&axis| from[axis] != to[axis]);
+        let last = (0..3).rev().find(|&axis| window.changes(axis, from));
         // Samples before and after a pass, for each of the input.
         let (mut growth, mut before, mut max) = (1.0, 0.0, 0.0f64);
-        for axis in (0..3).filter(|&axis| from[axis] != to[axis]) {
-            growth *= to[axis] as f64 / from[axis].max(1) as f64;
+        for axis in (0..3).filter(|&axis| window.changes(axis, from)) {
+            growth *= window.dims[axis] as f64 / from[axis].max(1) as f64;
             let after = growth * if Some(axis) == last { working } else { between };
             (max, before) = (max.max(before + after), after);
         }
@@ -220,15 +252,18 @@ impl Filter for Resize {
             return Err(Error::bad_input("an input without samples has no other size"));
         }
         let Shape { dims: from, channels } = input.grid.shape;
-        let dims = self.size.resolve(from, self.axes);
-        let samples = dims.iter().try_fold(channels, |n, &dim| n.checked_mul(dim));
+        let window = self.size.window(from, self.axes);
+        let Window { resized, dims } = window;
+        let samples = resized.iter().try_fold(channels, |n, &dim| n.checked_mul(dim));
         if samples.is_none_or(|samples| samples > isize::MAX as usize / 8) {
-            let [x, y, z] = dims;
+            let [x, y, z] = resized;
             return Err(Error::bad_input(format_args!("a size of {x} x {y} x {z} is too large")));
         }
-        let scale: [f64; 3] = std::array::from_fn(|axis| from[axis] as f64 / dims[axis] as f64);
+        let scale: [f64; 3] = std::array::from_fn(|axis| from[axis] as f64 / resized[axis] as f64);
         let place = |own: Placement| {
-            let first = own.at(scale.map(|scale| (scale - 1.0) / 2.0));
+            // The centre of the first sample of the result.
+            let first = |axis| (window.first(axis) as f64 + 0.5) * scale[axis] - 0.5;
+            let first = own.at(std::array::from_fn(first));
             let steps = std::array::from_fn(|axis| own.steps[axis].map(|v| v * scale[axis]));
             Placement { steps, first, ..own }
         };
@@ -238,11 +273,13 @@ impl Filter for Resize {
     }
 
     fn reach(&self, axis: usize, output: &Range<usize>, shape: Shape) -> Reach {
-        let result = self.size.resolve(shape.dims, self.axes)[axis];
-        if result == shape.dims[axis] {
-            return Reach::Input(output.clone());
+        let window = self.size.window(shape.dims, self.axes);
+        let (from, to) = (shape.dims[axis], window.resized[axis]);
+        let output = window.positions(axis, output);
+        if from == to {
+            return Reach::Input(output);
         }
-        Reach::Input(AxisFilter::new(self.filter, shape.dims[axis], result).range(output))
+        Reach::Input(AxisFilter::new(self.filter, from, to).range(&output))
     }
 
     fn properties(&self) -> Properties {
@@ -264,6 +301,18 @@ impl Filter for Resize {
         device.run(&Resample { resize: self, block }, input)
     }
 
+    /// Voxels often have unequal sides, so a volume has no aspect ratio. Rounding changes a side by up to a pixel.
+    fn distorts(&self, shape: Shape) -> bool {
+        let Size::Exact([Some(width), Some(height), _]) = self.size else { return false };
+        let [from, to] = [[shape.dims[0], shape.dims[1]], [width, height]];
+        let is_off = |axis: usize| {
+            let other = 1 - axis;
+            let kept = from[axis] as f64 * to[other] as f64 / from[other].max(1) as f64;
+            (to[axis] as f64 - kept).abs() > 1.0
+        };
+        self.axes == 2 && is_off(0) && is_off(1)
+    }
+
     /// As in libvips, a reduction by 2 is left to the filter, and linear light needs all pixels. So do exact samples and
     /// means.
     fn shrunken(
@@ -275,9 +324,11 @@ impl Filter for Resize {
         if is_exact || self.linear || !self.shrink_on_load {
             return None;
         }
-        let result = self.size.resolve([size[0], size[1], 1], self.axes);
-        let suffices = |sides: &[usize; 2]| (0..2).all(|axis| sides[axis] >= 2 * result[axis]);
+        let Window { resized, dims } = self.size.window([size[0], size[1], 1], self.axes);
+        let suffices = |sides: &[usize; 2]| (0..2).all(|axis| sides[axis] >= 2 * resized[axis]);
         let chosen = smaller.iter().position(suffices)?;
-        Some((chosen, Box::new(Self { size: Size::Exact(result.map(Some)), ..self.clone() })))
+        let is_cut = resized != dims;
+        let size = if is_cut { Size::Fill(dims.map(Some)) } else { Size::Exact(dims.map(Some)) };
+        Some((chosen, Box::new(Self { size, ..self.clone() })))
     }
 }

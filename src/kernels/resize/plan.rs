@@ -77,7 +77,34 @@ impl Pass {
     }
 }
 
-/// The passes that make `block` of a result of size `dims` of working samples of type `dtype`.
+/// The part of a resized grid that is the result: the centre.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Number of positions of the resized grid along x, y and z.
+    pub resized: [usize; 3],
+    /// Number of positions of the result.
+    pub dims: [usize; 3],
+}
+
+impl Window {
+    /// The first position of the result.
+    pub fn first(&self, axis: usize) -> usize {
+        (self.resized[axis] - self.dims[axis]) / 2
+    }
+
+    /// Whether the samples along `axis` change, for an input of size `from`.
+    pub fn changes(&self, axis: usize, from: [usize; 3]) -> bool {
+        self.resized[axis] != from[axis] || self.dims[axis] != from[axis]
+    }
+
+    /// Positions of the resized grid, for the positions `output` of the result.
+    pub fn positions(&self, axis: usize, output: &Range<usize>) -> Range<usize> {
+        let first = self.first(axis);
+        output.start + first..output.end + first
+    }
+}
+
+/// The passes that make `block` of the result `window` of working samples of type `dtype`.
 ///
 /// Only the last pass clamps its results, so that all types and any order of the axes give the same result: the sums of
 /// magnitudes of the weights of a result are below 1.58, and integers between passes have signs and a fraction. Their
@@ -85,13 +112,14 @@ impl Pass {
 pub fn passes(
     filter: Interpolation,
     (dtype, channels): (Dtype, usize),
-    dims: [usize; 3],
+    window: Window,
     block: &Block,
 ) -> Vec<Pass> {
     let from = block.shape.dims;
     let mut shape = Shape { dims: from, channels };
     shape.dims[block.axis] = block.input.len();
-    let axes: Vec<usize> = (0..3).filter(|&axis| from[axis] != dims[axis]).collect();
+    let Window { resized, dims } = window;
+    let axes: Vec<usize> = (0..3).filter(|&axis| window.changes(axis, from)).collect();
     let stored = Format { dtype, fraction: 0 };
     let (between, max) = match dtype {
         Dtype::U8 => (Format { dtype: Dtype::I16, fraction: 4 }, 255),
@@ -105,15 +133,17 @@ pub fn passes(
     for (number, &axis) in axes.iter().enumerate() {
         let is_last = number + 1 == axes.len();
         let after = if is_last { stored } else { between };
-        let (input, output) = if axis == block.axis {
-            (block.input.clone(), block.output.clone())
-        } else {
-            (0..from[axis], 0..dims[axis])
-        };
+        let is_divided = axis == block.axis;
+        let input = if is_divided { block.input.clone() } else { 0..from[axis] };
+        let output = if is_divided { &block.output } else { &(0..dims[axis]) };
+        let output = window.positions(axis, output);
+        // An axis that is only cut keeps its samples.
+        let is_cut = from[axis] == resized[axis];
+        let filter = if is_cut { Interpolation::Nearest } else { filter };
         let pass = Pass {
             shape,
             axis,
-            filter: AxisFilter::new(filter, from[axis], dims[axis]),
+            filter: AxisFilter::new(filter, from[axis], resized[axis]),
             input,
             output,
             formats: [before, after],
