@@ -151,8 +151,11 @@ fn ranges_become_those_of_the_type() {
     for (samples, expected) in [
         (Samples::I16(vec![7, 7]), vec![0, 0]),
         (Samples::F32(vec![f32::NAN, f32::INFINITY]), vec![0, 0]),
-        (Samples::F64(vec![-f64::MAX, 0.0, f64::MAX, f64::INFINITY]), vec![0, 128, 255, 255]),
-        (Samples::F64(vec![0.0, f64::MAX / 2.0, f64::MAX]), vec![0, 128, 255]),
+        (
+            Samples::F64(vec![-f64::MAX, f64::MAX / 2.0, f64::MAX, f64::INFINITY]),
+            vec![0, 191, 255, 255],
+        ),
+        (Samples::F64(vec![0.0, f64::MAX / 4.0, f64::MAX]), vec![0, 64, 255]),
     ] {
         for scale in [Scale::MinMax, Scale::Percentile] {
             let convert = Convert::new(Some(Dtype::U8), Some(scale), None);
