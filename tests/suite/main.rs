@@ -105,6 +105,7 @@ mod printed_numbers;
 mod project;
 mod pyramids;
 mod random;
+mod rare_images;
 mod regions;
 mod render;
 mod resize;
