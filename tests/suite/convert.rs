@@ -289,6 +289,9 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Runs `convert` and `blur --sigma 0` to two folders, and compares all files and messages.
 fn assert_is_plain(folder: &Path, inputs: &str, output: &str, more: &str) {
     let line = |command: &str, to: &str| format!("{command} {inputs} -o {to}/{output} {more}");
+    for name in ["new", "old"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
     let found = run(folder, &line("convert", "new"));
     let expected = run(folder, &line("blur --sigma 0", "old"));
     assert_eq!(found.0, expected.0, "{inputs} {output} {more}: {found:?}");

@@ -195,7 +195,13 @@ const FILTERS: [(&str, &[Case<'_>]); 17] = [
         "convert",
         &[
             ("dtype", "p.pgm", "png", "", "--dtype u16"),
-            ("raw-dtype", "d.raw", "nrrd", "--dims 4x4x2", "--dims 4x4x2 --raw-dtype i16"),
+            (
+                "raw-dtype",
+                "d.raw",
+                "nrrd",
+                "--dims 4x4x2 --raw-dtype u16",
+                "--dims 4x4x2 --raw-dtype i16",
+            ),
             ("scale", "p.pgm", "png", "--scale full", "--scale minmax"),
             ("channels", "c.ppm", "png", "--channels r", "--channels g"),
         ],
