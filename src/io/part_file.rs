@@ -22,7 +22,9 @@ use std::{
 use crc32c::crc32c;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Output, Sink, Sources, identity::Identity, unfinished::parent_folder};
+use super::{
+    Output, Sink, Sources, identity::Identity, input_file::InputFile, unfinished::parent_folder,
+};
 use crate::util::{
     error::{Error, Result},
     memory,
@@ -150,10 +152,10 @@ pub struct PartReader {
     totals: Vec<u8>,
 }
 
-/// Whether `path` begins like a part file of any version.
-pub fn is_part(path: &Path) -> bool {
-    let start = &MAGIC[..MAGIC.len() - 2];
-    read(path, 0, start.len() as u64, u64::MAX).is_ok_and(|head| head == start)
+/// Whether `file` begins like a part file of any version.
+pub fn is_part(file: &InputFile) -> bool {
+    let opened = file.open().ok().flatten();
+    opened.is_some_and(|opened| opened.first.starts_with(&MAGIC[..MAGIC.len() - 2]))
 }
 
 impl PartReader {

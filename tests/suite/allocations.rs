@@ -17,7 +17,7 @@ const ALLOWED: &[&str] = &[
     "found = slabs.into_iter().collect::<Result<Vec<_>>>()?;",
     "let parts: Vec<_> = parts.collect();",
     // Blocks of a surface, a few for each thread, and chunks of a slab.
-    "let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;",
+    "let mut blocks = parts.into_iter().collect::<Result<Vec<Part<'_>>>>()?;",
     "let counts: Vec<usize> = samples.iter().map(below).collect();",
     "Ok((parts.into_iter().collect::<Result<_>>()?, owners))",
     "let chunks = (0..points).step_by(plan.chunk).map(chunk).collect::<Result<_>>()?;",

@@ -164,9 +164,9 @@ fn batch_stays_within_max_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_file_count() {
-    // Enough files to fill the buffers of texts, which have 256 KiB.
-    const FEW: usize = 1500;
-    const MANY: usize = 3500;
+    // Enough files to fill the output buffers.
+    const FEW: usize = 500;
+    const MANY: usize = 2500;
     let folder = tempfile::tempdir().unwrap();
     let pixels = Noise(5).bytes(512);
     image::save_buffer(folder.path().join("a.pgm"), &pixels[..64], 8, 8, image::ColorType::L8)
@@ -199,8 +199,8 @@ fn memory_does_not_grow_with_file_count() {
         let (few, many) = (peak(FEW), peak(MANY));
         let per_file = many.saturating_sub(few) / (MANY - FEW) as u64;
         println!("{line}: {few} bytes for {FEW} files and {per_file} for each further file");
-        // A hash table has 33 bytes for the name of a file and for that of its output, and three times as many while it
-        // grows.
-        assert!(per_file < 512, "{line}: {per_file} bytes for each further file");
+        // While the command line is parsed, each word takes about 300 bytes, and texts of `info` take up to 256 KiB. A hash
+        // table has 33 bytes for the name of a file and for that of its output, and three times as many while it grows.
+        assert!(per_file < 1024, "{line}: {per_file} bytes for each further file");
     }
 }

@@ -164,6 +164,7 @@ fn write_pictures(folder: &Path) {
         "page.png",
         "mask.png",
         "cells.tif",
+        "photo.tif",
         "a.png",
         "dull.jpg",
         "fog.png",

@@ -43,8 +43,8 @@ const FLAGLESS: [&str; 5] = ["kernels", "io", "jpeg", "data", "gpu"];
 
 /// Lines that each room of `src` may have. Whoever raises a number decides that gpuproc grows.
 const BUDGETS: [(&str, usize); 14] = [
-    ("api", 4_200),
-    ("cli", 1_405),
+    ("api", 4_900),
+    ("cli", 1_440),
     ("commands", 15_100),
     ("data", 3_640),
     ("device", 846),
@@ -54,7 +54,7 @@ const BUDGETS: [(&str, usize); 14] = [
     ("guide", 125),
     ("io", 36_400),
     ("jpeg", 4_500),
-    ("kernels", 29_450),
+    ("kernels", 30_900),
     ("python", 3_080),
     ("util", 1_635),
 ];

@@ -190,8 +190,8 @@ fn several_inputs_are_listed_or_summed() {
     assert_eq!(table, "bin,low,high,luma\n0,0,255,84\n");
     let plot = [&arguments[..], &["-o", "p.png"]].concat();
     folder.run(&plot).success();
-    let missing = ["a.png", "none.png", "--bins", "1"];
-    folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
+    let missing = ["a.png", "none.jpg", "--bins", "1"];
+    folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.jpg"));
 }
 
 /// Counts that exceed `--max-memory` go to a temporary file.

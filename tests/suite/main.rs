@@ -154,6 +154,7 @@ mod tiff_stacks;
 mod tiff_storage;
 mod topology;
 mod two_names;
+mod typed_names;
 mod unit_files;
 mod units;
 mod unsharp;

@@ -459,7 +459,7 @@ fn inputs_that_do_not_fit_are_refused() {
         ("math a-min g.pgm min=g.pgm -o o.pgm", "min=g.pgm: this name is taken"),
         ("math a-b-c g.pgm b=g.pgm -o o.pgm", "column 5: unknown name c; names are a, b, pi"),
         ("math a-b g.pgm b=g.pgm b=c.ppm -o o.pgm", "b=c.ppm: this name is taken"),
-        ("math a-b g.pgm b=o.pgm -o o.pgm", "o.pgm"),
+        ("math a-b g.pgm b=wide.pgm -o wide.pgm", "wide.pgm"),
     ] {
         let (code, message) = run(path, line);
         assert_eq!((code, message.contains(part)), (2, true), "{line}: {message}");

@@ -63,6 +63,21 @@ fn rounded(values: impl IntoIterator<Item = f64>) -> String {
     format!("{:?}", all.collect::<Vec<f64>>())
 }
 
+/// The placement `place` with the scales of its axes alone; `None` if they point in the directions of the world.
+pub fn without_directions(place: &str) -> Option<String> {
+    let (numbers, unit) = place.split_once("] ")?;
+    let affine: Vec<f64> =
+        numbers.trim_start_matches('[').split(", ").map(|number| number.parse().unwrap()).collect();
+    let scale = |axis: usize| (0..3).map(|row| affine[4 * row + axis].powi(2)).sum::<f64>().sqrt();
+    let straight = (0..16).map(|at| match (at / 4, at % 4) {
+        (row, column) if row == column && row < 3 => scale(row),
+        (_, column) if column < 3 => 0.0,
+        _ => affine[at],
+    });
+    let straight = rounded(straight);
+    (straight != format!("{numbers}]")).then(|| format!("{straight} {unit}"))
+}
+
 fn samples_of(content: Content) -> Vec<f64> {
     let is_volume = content.is_volume();
     let content = content.converted::<f64>().unwrap();

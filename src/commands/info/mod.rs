@@ -152,7 +152,10 @@ fn describe(source: &Source, layout: &Layout, samples: bool, session: &Session) 
     let array = ArrayFormat::for_input(source, None).ok();
     let by_name =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
-    let part = source.path().filter(|path| !many && is_part(path));
+    let part = match source {
+        Source::File(file) if !many && is_part(file) => Some(file),
+        _ => None,
+    };
     let mesh = if many || part.is_some() { None } else { read_mesh(source, session.limits(8))? };
     let mut info = match (mesh, by_name) {
         _ if let Some(path) = part => part_info(&PartReader::open(path, session.max_memory)?),

@@ -188,8 +188,8 @@ impl Expression {
                         for (to, &number) in result.iter_mut().zip(&*numbers) {
                             // The sign of NaN depends on the processor.
                             let number = if number.is_nan() { f64::NAN } else { number };
-                            let half = if dtype.is_float() { 0.0 } else { HALF.copysign(number) };
-                            *to = (number + half) as T;
+                            let rounded = number + HALF.copysign(number);
+                            *to = if dtype.is_float() { number } else { rounded } as T;
                         }
                     });
                 }
