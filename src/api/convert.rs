@@ -116,7 +116,7 @@ operation! {
     examples
         "gpuproc convert photo.tif photo.jpg"
         "gpuproc convert photos/ -o web/ --to webp"
-        "gpuproc convert ct/ ct.nii.gz                  slices of a volume"
+        "gpuproc convert slices/ head.nii.gz                  slices of a volume"
         "gpuproc convert ct.nii.gz ct.zarr              only the pyramid"
         "gpuproc convert scan16.png scan8.png --dtype u8 --scale full"
         "gpuproc convert cells.tif view.png --dtype u8 --scale percentile"

@@ -21,6 +21,8 @@ const ALLOWED: &[&str] = &[
     "let counts: Vec<usize> = samples.iter().map(below).collect();",
     "Ok((parts.into_iter().collect::<Result<_>>()?, owners))",
     "let chunks = (0..points).step_by(plan.chunk).map(chunk).collect::<Result<_>>()?;",
+    // Numbers in pieces of a constant length, as many as an expression is deep: about a hundred.
+    "let start = || vec![[0.0; PIECE]; self.max_height];",
     // Layers of a slab.
     "let layers: Vec<Range<usize>> = counts.iter().map(&mut number).collect();",
     "quad_counts: counts[core].iter().map(|layer| layer.quads).collect(),",

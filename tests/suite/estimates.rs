@@ -11,7 +11,7 @@ use crate::{
 
 /// Filters, with the memory in MiB that their blocks get. Slow filters get few rows or slices of the small input. The tables of
 /// `label` and `threshold --hysteresis` depend on the samples: `label_memory.rs`.
-const FILTERS: [(&str, usize); 17] = [
+const FILTERS: [(&str, usize); 16] = [
     ("blur", 24),
     ("blur --method box --radius 3", 24),
     ("blur --linear", 24),
@@ -23,7 +23,6 @@ const FILTERS: [(&str, usize); 17] = [
     ("threshold --local sauvola", 24),
     ("project --axis x", 24),
     ("gradient", 24),
-    ("crop --region 0,0,0,40x40x1", 24),
     ("unsharp", 24),
     ("convert", 24),
     ("convert --dtype f32 --scale minmax", 24),
