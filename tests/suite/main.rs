@@ -106,6 +106,7 @@ mod project;
 mod pyramids;
 mod random;
 mod rare_images;
+mod rare_requests;
 mod regions;
 mod render;
 mod resize;
