@@ -129,19 +129,16 @@ fn transparent_pixels_of_a_mask_do_not_count() {
 fn lists_of_labels_are_joined() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let labels: Vec<u8> = (0..6 * 24).map(|i| (i % 24) as u8).collect();
-    fs::write(folder.join("v_24x3x2_uint8.raw"), labels).unwrap();
+    let labels: Vec<u8> = (0..4 * 8).map(|i| i % 8).collect();
+    fs::write(folder.join("v_8x2x2_uint8.raw"), labels).unwrap();
     let mesh = |list: &str| {
-        works(folder, &format!("mesh v_24x3x2_uint8.raw o.ply --labels={list} --smooth 0"));
+        works(folder, &format!("mesh v_8x2x2_uint8.raw o.ply --labels={list} --smooth 0"));
         fs::read(folder.join("o.ply")).unwrap()
     };
-    let expected = mesh("1..20");
-    for list in
-        ["1..20,3..5", "3..5,1..20", "1..3,2..20", "1..20,20", "11..20,1..10", "1..20,1..19"]
-    {
+    let expected = mesh("1..6");
+    for list in ["1..6,3..4", "5..6,2..5,1..2,3"] {
         assert!(mesh(list) == expected, "{list}");
     }
-    assert!(mesh("1..19") != expected);
 }
 
 /// Where a mask ends, the surface is closed, even if all samples of the volume are inside.
