@@ -116,11 +116,11 @@ operation! {
     examples
         "gpuproc convert photo.tif photo.jpg"
         "gpuproc convert photos/ -o web/ --to webp"
-        "gpuproc convert slices/ head.nii.gz                  slices of a volume"
-        "gpuproc convert ct.nii.gz ct.zarr              only the pyramid"
+        "gpuproc convert slices/ stack.nii.gz           slices of a volume"
+        "gpuproc convert head.nii.gz head.zarr"
         "gpuproc convert scan16.png scan8.png --dtype u8 --scale full"
         "gpuproc convert cells.tif view.png --dtype u8 --scale percentile"
-        "gpuproc convert ct.nii.gz soft.nii.gz --dtype u8 --scale -160..240"
+        "gpuproc convert head.nii.gz soft.nii.gz --dtype u8 --scale -160..240"
         "gpuproc convert photo.png grey.png --channels grey";
 }
 

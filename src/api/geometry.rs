@@ -151,10 +151,10 @@ operation! {
     python crop(size),
         ">>> gp.crop(np.arange(5, dtype=np.uint8), 3)\narray([1, 2, 3], dtype=uint8)";
     examples
-        "gpuproc crop photo.jpg face.jpg --region 400,120,256x256"
-        "gpuproc crop photos/*.jpg -o squares/ --size 1024x1024"
-        "gpuproc crop head.nii.gz ear.nii.gz --region 10,20,5,40x40x30"
-        "gpuproc crop head.nii.gz slice.png --region 0,0,40,48x40x1";
+        "gpuproc crop photo.jpg face.jpg --region 16,8,32x32"
+        "gpuproc crop photos/*.jpg -o squares/ --size 40x40"
+        "gpuproc crop skull_256x256x256_uint8.raw jaw.nrrd --region 60,80,20,128x128x64"
+        "gpuproc crop skull_256x256x256_uint8.raw slice.png --region 0,0,40,256x256x1";
 }
 
 impl Crop {
@@ -209,7 +209,7 @@ operation! {
     python flip(axis), ">>> gp.flip(np.array([[1, 2, 3]], np.uint8), \"x\")\narray([[3, 2, 1]], dtype=uint8)";
     examples
         "gpuproc flip photo.jpg mirrored.jpg --axis x"
-        "gpuproc flip scans/*.png -o upright/ --axis y"
+        "gpuproc flip photos/*.jpg -o upright/ --axis y"
         "gpuproc flip head.nii.gz flipped.nii.gz --axis z";
 }
 
@@ -252,7 +252,7 @@ operation! {
     python rotate(angle; axis), ">>> gp.rotate(np.array([[1, 2, 3]], np.uint8), 90)\narray([[1],\n       [2],\n       [3]], dtype=uint8)";
     examples
         "gpuproc rotate photo.jpg upright.jpg --angle 90"
-        "gpuproc rotate scans/*.tif -o upright/ --angle 180"
+        "gpuproc rotate photos/*.jpg -o upright/ --angle 180"
         "gpuproc rotate head.nii.gz turned.nii.gz --angle 270 --axis x";
 }
 
@@ -317,7 +317,7 @@ operation! {
     examples
         "gpuproc transpose photo.png transposed.png"
         "gpuproc transpose head.nii.gz sagittal.nii.gz --axes yzx"
-        "gpuproc transpose stack.zarr slices.zarr --axes xzy";
+        "gpuproc transpose head.nrrd coronal.zarr --axes xzy";
 }
 
 impl Operation for Transpose {
@@ -358,7 +358,7 @@ operation! {
     python reorient(to, from), ">>> gp.reorient(np.array([[[1, 2]]], np.uint8), \"RAS\", \"LAS\")\narray([[[2, 1]]], dtype=uint8)";
     examples
         "gpuproc reorient head.nii.gz ras.nii.gz --to RAS"
-        "gpuproc reorient scans/*.nii.gz -o lps/ --to LPS"
+        "gpuproc reorient head.nrrd lps.nrrd --to LPS"
         "gpuproc reorient skull_256x256x256_uint8.raw head.nrrd --from LPS --to RAS";
 }
 
@@ -402,7 +402,7 @@ operation! {
     python pad(by; after, edge = "constant", cval), ">>> gp.pad(np.array([1, 2], np.uint8), 2, mode=\"reflect\")\narray([2, 1, 1, 2, 2, 1], dtype=uint8)";
     examples
         "gpuproc pad photo.jpg framed.jpg --by 40 --edge 255"
-        "gpuproc pad tile.png larger.png --by 8,0 --edge wrap"
+        "gpuproc pad icon.png larger.png --by 8,0 --edge wrap"
         "gpuproc pad head.nii.gz padded.nii.gz --by 0 --after 16,12,0";
 }
 
