@@ -64,7 +64,7 @@ fn one_input_is_opened_once() {
         for (name, line) in files.iter().flat_map(|name| lines.iter().map(move |line| (name, line)))
         {
             let line = line.replace("FILE", name);
-            assert_eq!(opens(folder.path(), &[name.clone()], &line), [1], "{line}");
+            assert_eq!(opens(folder.path(), std::slice::from_ref(name), &line), [1], "{line}");
         }
     };
     every(&images, &["blur FILE o.png -s 1", "histogram FILE -o o.csv"]);

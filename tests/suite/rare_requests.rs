@@ -201,9 +201,9 @@ fn normals_follow_smoothing() {
             let [u, v] = [b, c].map(|end| [0, 1, 2].map(|axis| end[axis] - a[axis]));
             let next = |axis: usize| [(axis + 1) % 3, (axis + 2) % 3];
             for corner in triangle {
-                for axis in 0..3 {
+                for (axis, sum) in sums[*corner as usize].iter_mut().enumerate() {
                     let [j, k] = next(axis);
-                    sums[*corner as usize][axis] += u[j] * v[k] - u[k] * v[j];
+                    *sum += u[j] * v[k] - u[k] * v[j];
                 }
             }
         }

@@ -49,8 +49,8 @@ fn sizes_are_those_of_vipsthumbnail() {
         assert_eq!(window.dims[..2], target, "{from:?}");
         let [width, height, _] = window.resized;
         assert_vips(from, target, [width, height], true);
-        for axis in 0..2 {
-            assert_eq!(window.first(axis), (window.resized[axis] - target[axis]) / 2);
+        for (axis, side) in target.into_iter().enumerate() {
+            assert_eq!(window.first(axis), (window.resized[axis] - side) / 2);
         }
     }
     let resolve = |size: Size, dims, axes| size.resolve(dims, axes);
