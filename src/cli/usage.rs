@@ -96,7 +96,7 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
     message
 }
 
-/// Words of the field and of other programs that are no commands, and what to write in their place.
+/// Words of the field and of other programs that are not commands, and what to write instead.
 const WORDS: [(&[&str], &str); 17] = [
     (&["sharpen", "sharp"], "write `gpuproc unsharp`"),
     (&["thumbnail", "thumb"], "write `gpuproc resize --max 256`"),

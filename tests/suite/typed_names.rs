@@ -20,7 +20,7 @@ fn slices_of_one_volume_are_told_from_volumes() {
     ] {
         assert_usage_error(folder, line, &["2 slices of one volume: name their folder, photos"]);
     }
-    // Volumes are no slices.
+    // Volumes are not slices.
     fs::write(folder.join("v_4x4x4_uint8.raw"), [0; 64]).unwrap();
     let line = "mesh v_4x4x4_uint8.raw v_4x4x4_uint8.raw -o q.stl --iso 1";
     let (code, text) = run(folder, line);

@@ -39,7 +39,7 @@ mod tests {
         let markdown = "# cut: it\n\nOne\ntwo [three](4.md) four, L\\*a.\n\n| to | say |\n|---|---|\n| a `b` | `x \\| -y` |\n\n\
                         ```sh\ncut  a-long-name-that-is-not-broken\n```\n\n- An entry\n  goes on to here.\n- b\n\n## More\n";
         let chapter = "CUT: IT\n\nOne two three four,\nL*a.\n\n  a `b`\n      `x | -y`\n\n    cut  a-long-name-that-is-not-broken\n\n\
-                       - An entry goes on\n  to here.\n- b\n\nMore\n";
+                       - An entry goes on to\n  here.\n- b\n\nMore\n";
         assert_eq!(text(markdown, 20), chapter);
     }
 }
