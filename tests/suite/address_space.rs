@@ -92,9 +92,13 @@ fn reports_failed_allocations() {
                 (output.status.code(), format!("{command} in {mib} MiB: {stderr}"));
             assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {context}");
             // If a small allocation fails, the message comes from the Rust runtime or from glibc.
-            let aborted = ["memory allocation of ", "Fatal glibc error: "]
-                .iter()
-                .any(|start| stderr.starts_with(start));
+            let aborted = [
+                "memory allocation of ",
+                "Fatal glibc error: ",
+                "fatal runtime error: failed to initiate panic",
+            ]
+            .iter()
+            .any(|start| stderr.starts_with(start));
             if code != Some(0) && !aborted {
                 // Threads need address space for their stacks.
                 let reasons = ["out of memory", "no memory", "grants no further thread"];
