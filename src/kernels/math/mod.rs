@@ -169,13 +169,14 @@ impl Filter for Math {
     }
 
     fn cost(&self, input: GridType) -> Cost {
-        let mut bytes = input.dtype.size() + self.result_type(input.dtype).size();
+        let result = self.result_type(input.dtype).size();
+        // The input, the result and its encoded form.
+        let mut working = (input.dtype.size() + 2 * result) as u64;
         let mut held = self.expression.stack_bytes();
         for further in &self.inputs {
-            bytes += further.grid_type().map_or(0, |own| own.dtype.size());
+            working += further.grid_type().map_or(0, |own| own.dtype.size() as u64);
             held += further.held_bytes();
         }
-        let working = 2 * bytes as u64;
         Cost { held, working, core_seconds: None, ..Cost::of(input) }
     }
 
