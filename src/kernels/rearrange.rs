@@ -2,7 +2,7 @@
 //! and reorient are rearrangements.
 //!
 //! Each axis of a result runs along an axis of the input, forwards or backwards, from some position on. Placement,
-//! size, blocks and samples follow from these three [`Line`]s.
+//! size, blocks and samples follow from these three `Line`s.
 
 use std::{array, ops::Range};
 

@@ -79,7 +79,7 @@ pub struct BlurByAxis {
     pub edges: [Edge; 3],
 }
 
-/// Samples before or after a pass. Those of [`PassFormat::U24`](super::Format::U24) are u32.
+/// Samples before or after a pass. Those of [`PassFormat::U24`](super::PassFormat::U24) are u32.
 pub(super) type Values<'a> = Cow<'a, Samples>;
 
 impl Blur {
