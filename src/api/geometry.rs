@@ -123,6 +123,12 @@ fn parse_region(text: &str) -> Result<Given, String> {
     region().ok_or_else(wrong)
 }
 
+/// Reads the degrees of a rotation that keeps all samples.
+fn parse_angle(text: &str) -> Result<Given, String> {
+    let angle = ["90", "180", "270"].iter().position(|&own| own == text.trim());
+    angle.map(|at| (90.0 * (at + 1) as f64).into()).ok_or_else(|| "expected 90, 180 or 270".into())
+}
+
 /// Reads a size such as 640x480, or one number for all sides.
 fn parse_size(text: &str) -> Result<Given, String> {
     match whole_numbers(text, 'x', 1).as_deref() {
@@ -242,7 +248,7 @@ operation! {
     /// keeps its position in the world.
     Rotate: Copy {
         /// Degrees, clockwise: 90, 180 or 270
-        angle: usize, within 90.0..=270.0, flag "--angle <A>";
+        angle: usize, within 90.0..=270.0, flag "--angle <A>" parse parse_angle "";
         /// Axis of volumes to turn around
         ///
         /// z turns x towards y, x turns y towards z, and y turns z towards x.

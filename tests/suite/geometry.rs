@@ -458,7 +458,7 @@ fn wrong_parameters_are_refused() {
         ("flip IMAGE o.png --axis z", "--axis is an axis of volumes"),
         ("flip IMAGE o.png", "--axis"),
         ("rotate IMAGE o.png --angle 45", "--angle"),
-        ("rotate IMAGE o.png --angle 91", "--angle is 91: expected 90, 180 or 270"),
+        ("rotate IMAGE o.png --angle 91", "expected 90, 180 or 270"),
         ("rotate IMAGE o.png --angle 90 --axis x", "--axis is for volumes"),
         ("transpose IMAGE o.png --axes zyx", "--axes zyx is for volumes"),
         ("transpose IMAGE o.png --axes xx", "yx or zyx"),
